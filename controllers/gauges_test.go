@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/capacity"
+	"parley.dev/parley/test/kit/check"
 )
 
 // TestMetricsOfShardsAddUp: where there is one shard alone, nothing says so.
@@ -21,19 +21,15 @@ func TestMetricsOfShardsAddUp(t *testing.T) {
 	all := prometheus.NewRegistry()
 	for _, s := range []shard.Shard{{Index: 0, Total: 2}, {Index: 1, Total: 2}} {
 		registry, err := registererOf(s, all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		gate := capacity.NewGate()
 		for i, ns := range []string{"here", "elsewhere"} {
 			gate.Hold(capacity.Chat{Key: types.NamespacedName{Namespace: ns}, Elsewhere: i != s.Index})
 		}
-		registry.MustRegister(gateGauges{gate})
+		check.OK(t, registerGauges(registry, gate))
 	}
 	families, err := all.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	sums := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
@@ -63,11 +59,9 @@ func TestTheGaugesSayHowManyGenerateAndWait(t *testing.T) {
 	gate.Hold(chat("4", true))
 	gate.Hold(chat("5", true))
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(gateGauges{gate})
+	check.OK(t, registerGauges(registry, gate))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got strings.Builder
 	for _, family := range families {
 		if _, err := expfmt.MetricFamilyToText(&got, family); err != nil {
@@ -87,7 +81,5 @@ parley_chats_generating_limit{level="sub"} 4000
 parley_chats_waiting{level="root"} 2
 parley_chats_waiting{level="sub"} 0
 `
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Errorf("gauges (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "gauges", want, got.String())
 }

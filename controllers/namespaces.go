@@ -33,7 +33,7 @@ func limit(o *ctrl.Options, s shard.Scope) {
 		own = s.Namespaces
 	}
 	o.Cache.DefaultNamespaces = configs(own)
-	// The quotas of other shards' namespaces count for the order in which chats are let in.
+	// The quotas of other shards' namespaces count for the order in which chats are admitted.
 	o.Cache.ByObject[&v1alpha1.ChatQuota{}] = cache.ByObject{Namespaces: configs(s.Namespaces)}
 	o.NewCache = newNamespacedCache
 }

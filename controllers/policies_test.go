@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 var (
@@ -36,9 +37,7 @@ func TestManagersWaitForPoliciesAndNothingElse(t *testing.T) {
 		"the manager has no right to create chats": {denied, denied, false, false},
 		"the API server does not answer":           {context.DeadlineExceeded, context.DeadlineExceeded, false, false},
 	} {
-		if got := isPending(c.forbidden, c.allowed, c.mayBeLifted); got != c.want {
-			t.Errorf("%s: got %t", name, got)
-		}
+		check.Equal(t, name, c.want, isPending(c.forbidden, c.allowed, c.mayBeLifted))
 	}
 }
 
@@ -63,14 +62,12 @@ func TestManagersAreReadyOncePoliciesAreInForce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				check := &policiesCheck{client: c}
-				if check.Check(nil) == nil {
+				policies := newPoliciesCheck(c, "ns")
+				if policies.Check(nil) == nil {
 					t.Error("the manager is ready before it has asked")
 				}
-				if err := check.Start(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if err := check.Check(nil); err != nil {
+				check.OK(t, policies.Start(t.Context()))
+				if err := policies.Check(nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -81,8 +78,8 @@ func TestManagersAreReadyOncePoliciesAreInForce(t *testing.T) {
 func TestACheckOfPoliciesEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	check := &policiesCheck{client: apiServer(starting)}
-	if err := check.Start(ctx); err != nil || check.Check(nil) == nil {
-		t.Errorf("got %v, ready: %t", err, check.ready.Load())
+	policies := newPoliciesCheck(apiServer(starting), "ns")
+	if err := policies.Start(ctx); err != nil || policies.Check(nil) == nil {
+		t.Errorf("got %v, ready: %t", err, policies.ready.Load())
 	}
 }

@@ -14,34 +14,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
-// addProbes has the manager answer liveness probes as soon as it runs, and readiness probes once its caches are filled:
-// with many chats that takes seconds, and a rollout is over when chats are answered again.
+// addProbes has the manager answer liveness probes as soon as it runs, and readiness probes once its caches are filled,
+// which takes seconds with many chats. So a rollout ends when chats are answered again.
 func addProbes(mgr ctrl.Manager) error {
-	filled := &cachesFilled{}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", filled.Check),
-		mgr.Add(filled)); err != nil {
+	// The manager starts runnables when its caches are filled.
+	filled := &readiness{missing: "the caches are being filled", await: func(context.Context) error { return nil }}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), filled.addTo(mgr, "caches")); err != nil {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
 	return nil
 }
 
-// cachesFilled is started when the manager's caches have what there is, whether or not the manager leads: one that is
-// ready takes over at once.
-type cachesFilled struct{ started atomic.Bool }
+// readiness keeps the manager from being ready until await succeeds. Replicas that do not lead become ready, too: they
+// take over at once.
+type readiness struct {
+	missing string
+	await   func(context.Context) error
+	ready   atomic.Bool
+}
 
-// Start implements manager.Runnable.
-func (c *cachesFilled) Start(context.Context) error {
-	c.started.Store(true)
-	return nil
+func (r *readiness) addTo(mgr ctrl.Manager, name string) error {
+	return errors.Join(mgr.AddReadyzCheck(name, r.Check), mgr.Add(r))
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (c *cachesFilled) NeedLeaderElection() bool { return false }
+func (*readiness) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (r *readiness) Start(ctx context.Context) error {
+	if r.await(ctx) == nil {
+		r.ready.Store(true)
+	}
+	return nil
+}
 
 // Check implements healthz.Checker.
-func (c *cachesFilled) Check(*http.Request) error {
-	if !c.started.Load() {
-		return errors.New("the caches are being filled")
+func (r *readiness) Check(*http.Request) error {
+	if !r.ready.Load() {
+		return errors.New(r.missing)
 	}
 	return nil
 }

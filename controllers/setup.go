@@ -37,8 +37,6 @@ type Options struct {
 	Pods podspec.Settings
 	// GatewayNamespace is the namespace of the gateways that may reach relays.
 	GatewayNamespace string
-	// PodCapacity is how many chats a generation pod serves at once, but for placement.Surge.
-	PodCapacity int
 	// PodStart is how long a generation pod may take until it is ready for the first time; then its chats get another one.
 	PodStart time.Duration
 	// PodIdle is how long a generation pod without work is kept.
@@ -48,8 +46,6 @@ type Options struct {
 	ReportAfter time.Duration
 	// Workspaces says what workspaces are made from, all but the namespace's own.
 	Workspaces template.Settings
-	// Issuer of the cluster's service-account tokens.
-	Issuer string
 	// IssuerKeys fetches the issuer's public keys, a JWKS.
 	IssuerKeys func(ctx context.Context) ([]byte, error)
 	// Workers is how many chats, and how many messages, are reconciled at once.
@@ -77,16 +73,16 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		if err != nil {
 			return err
 		}
-		if err := registry.Register(gateGauges{gate}); err != nil {
+		if err := registerGauges(registry, gate); err != nil {
 			return fmt.Errorf("registering the gauges: %w", err)
 		}
 		measures = telemetry.NewManager(registry)
 	}
 	access := &generationpod.Access{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
 	pods := &generationpod.Pool{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Ledger: placement.NewLedger(),
-		Settings: o.Pods, ServerKeys: generationpod.ServerKeys(mgr.GetClient()), Prepare: access.Ensure,
-		Start: o.PodStart, Capacity: o.PodCapacity, Now: o.Now}
-	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Issuer, Keys: o.IssuerKeys, Now: o.Now}
+		Settings: o.Pods, Prepare: access.Ensure,
+		Start: o.PodStart, Now: o.Now}
+	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Pods.Issuer, Keys: o.IssuerKeys, Now: o.Now}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Scope.Owns, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		chat.New(chat.Options{
@@ -109,7 +105,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			Access: workspaceAccess},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
-			return err
+			return fmt.Errorf("setting up %T: %w", controller, err)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/internal/workspace/template"
 )
 
-// clusterFacts are what there is to know of the API server beside its objects.
+// clusterFacts are properties of the API server.
 type clusterFacts struct {
 	client *discovery.DiscoveryClient
 	// issuer of the cluster's service-account tokens: relays and agents verify their callers by that.
@@ -24,7 +24,7 @@ type clusterFacts struct {
 	placement template.Placement
 }
 
-func aboutCluster(ctx context.Context, cfg *rest.Config) (*clusterFacts, error) {
+func readCluster(ctx context.Context, cfg *rest.Config) (*clusterFacts, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)

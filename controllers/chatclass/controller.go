@@ -10,14 +10,12 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/chatclass"
@@ -37,18 +35,15 @@ type Reconciler struct {
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	ofNamespace := handler.EnqueueRequestsFromMapFunc(r.ofNamespace)
-	err := ctrl.NewControllerManagedBy(mgr).
+	// Which class is the default, or what classes name, may have changed.
+	all := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1alpha1.ChatClassList{}, nil))
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatclass").
 		For(&v1alpha1.ChatClass{}, changed).
-		Watches(&v1alpha1.ChatClass{}, ofNamespace, changed).
-		Watches(&v1alpha1.ChatModelConfig{}, ofNamespace, changed).
+		Watches(&v1alpha1.ChatClass{}, all, changed).
+		Watches(&v1alpha1.ChatModelConfig{}, all, changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
-	if err != nil {
-		return fmt.Errorf("setting up the chatclass controller: %w", err)
-	}
-	return nil
 }
 
 // Reconcile writes the status of one ChatClass.
@@ -72,18 +67,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	next := class.DeepCopy()
 	conditions.ChatClass(next, firstDefault,
 		modelconfig.Unusable(configs.Items, chatclass.References(&class.Spec)), r.Now())
-	if equality.Semantic.DeepEqual(class.Status, next.Status) {
-		return ctrl.Result{}, nil
-	}
-	return requeue.Status(ctx, r.Client, next)
-}
-
-// ofNamespace are the ChatClasses of the object's namespace: which of them is the default, or what they name, may have
-// changed.
-func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	var all v1alpha1.ChatClassList
-	if !requeue.List(ctx, r.Client, &all, client.InNamespace(o.GetNamespace())) {
-		return nil
-	}
-	return requeue.All(all.Items)
+	return requeue.Status(ctx, r.Client, &class, next)
 }

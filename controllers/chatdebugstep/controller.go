@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chatdebugstep deletes the recordings of model calls when they expire or their chat is archived, and ends
-// those whose pod is gone. Of a recording it reads the metadata alone, so that no prompt comes near the manager.
+// those whose pod is gone. It reads only the metadata of a recording, so that no prompt reaches the manager.
 package chatdebugstep
 
 import (
@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/requeue"
@@ -31,10 +30,10 @@ import (
 	"parley.dev/parley/internal/pods/podstate"
 )
 
-// fieldOwner owns what the operator says of a recording.
+// fieldOwner owns the fields that the manager applies to a recording.
 const fieldOwner = "parley-manager"
 
-// Reconciler deletes recordings, and ends those that nobody else will.
+// Reconciler deletes recordings, and ends those whose pod cannot.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -46,39 +45,36 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	ofPod := handler.EnqueueRequestsFromMapFunc(r.recordings(isOfPod))
+	ofChat := handler.EnqueueRequestsFromMapFunc(r.recordings(isOfChat))
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatdebugstep").
 		For(&v1alpha1.ChatDebugStep{}, builder.OnlyMetadata).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(r.lostPods())).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.ofChat), builder.WithPredicates(archivedChats())).
+		Watches(&corev1.Pod{}, ofPod, builder.WithPredicates(r.lostPods())).
+		Watches(&v1alpha1.Chat{}, ofChat, builder.WithPredicates(archivedChats())).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
-	if err != nil {
-		return fmt.Errorf("setting up the chatdebugstep controller: %w", err)
-	}
-	return nil
 }
 
-// lostPods lets through that a pod has gone, or can do nothing any more.
+// lostPods selects the deletions of pods, and the updates after which a pod makes no recordings.
 func (r *Reconciler) lostPods() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			pod, ok := e.ObjectNew.(*corev1.Pod)
-			return ok && r.lost(pod)
+			return ok && r.isLost(pod)
 		},
 	}
 }
 
-// lost reports whether a pod will end no attempt any more. It has made a recording,
-// so how long it takes to start does not matter.
-func (r *Reconciler) lost(pod *corev1.Pod) bool {
-	return podstate.Of(pod, r.Now(), podstate.Terms{Start: math.MaxInt64, Template: pod.Labels[podspec.LabelTemplate]}).
-		Lost
+// isLost reports whether a pod will end no attempt. It has made a recording, so the time of its start does not matter.
+func (r *Reconciler) isLost(pod *corev1.Pod) bool {
+	terms := podstate.Terms{Start: math.MaxInt64, Template: pod.Labels[podspec.LabelTemplate]}
+	return podstate.Of(pod, r.Now(), terms).Lost
 }
 
-// archivedChats lets through that a chat was archived.
+// archivedChats selects the updates that archive a chat.
 func archivedChats() predicate.Predicate {
 	archived := func(o client.Object) bool {
 		chat, ok := o.(*v1alpha1.Chat)
@@ -92,38 +88,25 @@ func archivedChats() predicate.Predicate {
 	}
 }
 
-// ofPod are the recordings that a pod was making.
-func (r *Reconciler) ofPod(ctx context.Context, pod client.Object) []reconcile.Request {
-	return r.requests(ctx, pod.GetNamespace(), func(step *metav1.PartialObjectMetadata) bool {
-		p := progressOf(step)
-		return p != nil && p.pod == pod.GetName()
-	})
-}
-
-// ofChat are the recordings of a chat.
-func (r *Reconciler) ofChat(ctx context.Context, chat client.Object) []reconcile.Request {
-	return r.requests(ctx, chat.GetNamespace(), func(step *metav1.PartialObjectMetadata) bool {
-		return len(step.OwnerReferences) > 0 && step.OwnerReferences[0].UID == chat.GetUID()
-	})
-}
-
-func (r *Reconciler) requests(ctx context.Context, namespace string,
-	wanted func(*metav1.PartialObjectMetadata) bool) (requests []reconcile.Request) {
+// recordings requeues the recordings that match what changed.
+func (r *Reconciler) recordings(match func(changed, recording client.Object) bool) handler.MapFunc {
 	steps := &metav1.PartialObjectMetadataList{}
 	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
-	if err := r.Client.List(ctx, steps, client.InNamespace(namespace)); err != nil {
-		return nil // The cache does not fail once it is there.
-	}
-	for i := range steps.Items {
-		if wanted(&steps.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&steps.Items[i])})
-		}
-	}
-	return requests
+	return requeue.Siblings(r.Client, steps, match)
 }
 
-// Reconcile deletes one recording if its time is up, ends it if nobody else will,
-// and otherwise comes back when it is time to.
+// isOfPod reports whether the pod makes the recording.
+func isOfPod(pod, recording client.Object) bool {
+	p := progressOf(recording)
+	return p != nil && p.pod == pod.GetName()
+}
+
+func isOfChat(chat, recording client.Object) bool {
+	owners := recording.GetOwnerReferences()
+	return len(owners) > 0 && owners[0].UID == chat.GetUID()
+}
+
+// Reconcile deletes one recording if it has expired, or ends it if its pod cannot.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	step := &metav1.PartialObjectMetadata{}
 	step.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStep"))
@@ -157,13 +140,14 @@ func (r *Reconciler) gather(ctx context.Context, step *metav1.PartialObjectMetad
 	if f.progress == nil {
 		return f, nil
 	}
+	version, _, ok := v1alpha1.ParseDebugHistory(step.Annotations[v1alpha1.AnnotationHistory])
 	f.movedOn = chat == nil || chat.Status.Generation == nil || chat.Status.Generation.Pod != f.progress.pod ||
-		int64(chat.Status.Generation.Attempt) != f.progress.attempt || history(step) != chat.Status.History.Version
-	f.podGone, err = r.podGone(ctx, types.NamespacedName{Namespace: step.Namespace, Name: f.progress.pod})
+		int64(chat.Status.Generation.Attempt) != f.progress.attempt || !ok || version != chat.Status.History.Version
+	f.podGone, err = r.isPodGone(ctx, types.NamespacedName{Namespace: step.Namespace, Name: f.progress.pod})
 	return f, err
 }
 
-// chat is the one that a recording is of; nil if it is gone.
+// chat reads the chat of a recording; nil if it does not exist.
 func (r *Reconciler) chat(ctx context.Context, step *metav1.PartialObjectMetadata) (*v1alpha1.Chat, error) {
 	if len(step.OwnerReferences) == 0 {
 		return nil, nil // It is of no chat.
@@ -179,14 +163,14 @@ func (r *Reconciler) chat(ctx context.Context, step *metav1.PartialObjectMetadat
 	return chat, nil
 }
 
-// podGone reports whether a generation pod will write nothing any more.
-// That there is none is not believed of the cache alone.
-func (r *Reconciler) podGone(ctx context.Context, name types.NamespacedName) (bool, error) {
+// isPodGone reports whether a generation pod will not write again. A pod that is missing in the cache is read from the
+// API server.
+func (r *Reconciler) isPodGone(ctx context.Context, name types.NamespacedName) (bool, error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		pod := &corev1.Pod{}
 		switch err := reader.Get(ctx, name, pod); {
 		case err == nil:
-			return r.lost(pod), nil
+			return r.isLost(pod), nil
 		case !apierrors.IsNotFound(err):
 			return false, fmt.Errorf("reading pod %s: %w", name, err)
 		}
@@ -195,7 +179,7 @@ func (r *Reconciler) podGone(ctx context.Context, name types.NamespacedName) (bo
 }
 
 func (r *Reconciler) remove(ctx context.Context, step *metav1.PartialObjectMetadata) error {
-	// A person may have given it more time meanwhile: then the event of that brings it back.
+	// A person may have extended its time since: the event of that change requeues it.
 	err := r.Client.Delete(ctx, step, client.Preconditions{UID: &step.UID, ResourceVersion: &step.ResourceVersion})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting ChatDebugStep %s/%s: %w", step.Namespace, step.Name, err)
@@ -203,7 +187,7 @@ func (r *Reconciler) remove(ctx context.Context, step *metav1.PartialObjectMetad
 	return nil
 }
 
-// interrupt says of a recording that its attempt was interrupted. It applies these fields alone and reads none.
+// interrupt records that the attempt was interrupted. It applies these fields and reads none.
 func (r *Reconciler) interrupt(ctx context.Context, step *metav1.PartialObjectMetadata, f *facts) error {
 	ended := metav1.NewMicroTime(f.now)
 	patch, err := json.Marshal(map[string]any{
@@ -227,16 +211,7 @@ func (r *Reconciler) interrupt(ctx context.Context, step *metav1.PartialObjectMe
 	return nil
 }
 
-// history is the version of the history that a recording was made for; negative if it does not say.
-func history(step *metav1.PartialObjectMetadata) int64 {
-	version, _, ok := v1alpha1.ParseDebugHistory(step.Annotations[v1alpha1.AnnotationHistory])
-	if !ok {
-		return -1
-	}
-	return version
-}
-
-// expiresAt is when the recording goes.
+// expiresAt is when the recording is deleted.
 func expiresAt(step *metav1.PartialObjectMetadata) time.Time {
 	if at, err := time.Parse(time.RFC3339, step.Annotations[v1alpha1.AnnotationExpiresAt]); err == nil {
 		return at

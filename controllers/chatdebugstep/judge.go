@@ -13,11 +13,11 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// patience is how long a recording may be in progress after its chat's fence has moved on: what is done beside an
+// patience is how long a recording may be in progress after its chat's fence has changed. Work in addition to an
 // attempt, such as writing a title, takes no longer.
 const patience = 5 * time.Minute
 
-// verdict is what is to be done with a recording.
+// verdict is what happens to a recording.
 type verdict int
 
 const (
@@ -26,7 +26,7 @@ const (
 	interrupt
 )
 
-// progress is what the annotation of a recording says of the attempt under way.
+// progress is the attempt under way, from the annotation of a recording.
 type progress struct {
 	pod     string
 	attempt int64
@@ -34,8 +34,8 @@ type progress struct {
 }
 
 // progressOf reads the annotation; nil if no attempt is under way.
-func progressOf(step *metav1.PartialObjectMetadata) *progress {
-	fields := strings.Fields(step.Annotations[v1alpha1.AnnotationInProgress])
+func progressOf(step metav1.Object) *progress {
+	fields := strings.Fields(step.GetAnnotations()[v1alpha1.AnnotationInProgress])
 	if len(fields) != 3 {
 		return nil
 	}
@@ -47,17 +47,17 @@ func progressOf(step *metav1.PartialObjectMetadata) *progress {
 	return &progress{pod: fields[0], attempt: attempt, since: since}
 }
 
-// facts are what is known of a recording.
+// facts decide what happens to a recording.
 type facts struct {
 	expires  time.Time
 	archived bool
-	// progress of the attempt under way, whether its pod is gone, and whether the chat is no longer with that attempt.
+	// progress of the attempt under way, whether its pod is gone, and whether the chat has another attempt.
 	progress         *progress
 	podGone, movedOn bool
 	now              time.Time
 }
 
-// judge says what is to be done, or when to look again.
+// judge returns the verdict, and when to look again if the recording is kept.
 func (f *facts) judge() (verdict, time.Duration) {
 	left := f.expires.Sub(f.now)
 	switch {

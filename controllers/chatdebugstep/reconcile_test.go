@@ -169,7 +169,8 @@ func TestPodAndArchivedChatRequeueTheirRecordings(t *testing.T) {
 	other.OwnerReferences[0].UID = "another-chat"
 	_, r := begin(t, recording(0), other)
 	for name, requests := range map[string][]reconcile.Request{
-		"the pod": r.ofPod(t.Context(), working()), "the chat": r.ofChat(t.Context(), chattest.Generating()),
+		"the pod":  r.recordings(isOfPod)(t.Context(), working()),
+		"the chat": r.recordings(isOfChat)(t.Context(), chattest.Generating()),
 	} {
 		if !slices.Equal(requests, []reconcile.Request{request}) {
 			t.Errorf("%s requeues %v", name, requests)

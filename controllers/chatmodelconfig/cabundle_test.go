@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 	"parley.dev/parley/test/kit/proxytest"
 )
@@ -86,9 +87,7 @@ func TestAnUnreadableBundleIsNoFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := meta.FindStatusCondition(fakeapi.Read(t, s, config("b")).Status.Conditions, v1alpha1.ConditionReady)
-	if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonAccepted {
-		t.Errorf("it is %+v", ready)
-	}
+	check.Equal(t, "it is", v1alpha1.ReasonAccepted, v1alpha1.ReasonOf(ready))
 }
 
 func TestFaultOfAnyCallLosesNoBundle(t *testing.T) {

@@ -10,14 +10,12 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
@@ -42,17 +40,15 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	// Which configuration is the default may have changed.
+	siblings := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1alpha1.ChatModelConfigList{}, nil))
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatmodelconfig").
 		For(&v1alpha1.ChatModelConfig{}, changed).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
+		Watches(&v1alpha1.ChatModelConfig{}, siblings, changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
-	if err != nil {
-		return fmt.Errorf("setting up the chatmodelconfig controller: %w", err)
-	}
-	return nil
 }
 
 // Reconcile writes the status of one ChatModelConfig.
@@ -79,21 +75,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config),
 		ForbiddenHost: modelconfig.ForbiddenHost(&config.Spec, r.ModelHosts, r.AllowLoopback),
 	}, r.Now())
-	if equality.Semantic.DeepEqual(config.Status, next.Status) {
-		return ctrl.Result{RequeueAfter: again}, nil
-	}
-	result, err := requeue.Status(ctx, r.Client, next)
+	result, err := requeue.Status(ctx, r.Client, &config, next)
 	if err == nil && result.IsZero() {
 		result.RequeueAfter = again
 	}
 	return result, err
-}
-
-// siblings are the namespace's other ChatModelConfigs: which of them is the default may have changed.
-func (r *Reconciler) siblings(ctx context.Context, o client.Object) []reconcile.Request {
-	var all v1alpha1.ChatModelConfigList
-	if !requeue.List(ctx, r.Client, &all, client.InNamespace(o.GetNamespace())) {
-		return nil
-	}
-	return requeue.All(all.Items)
 }

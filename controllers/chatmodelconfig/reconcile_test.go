@@ -4,7 +4,6 @@
 package chatmodelconfig
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,19 +91,4 @@ func TestFaultOfAnyCallLosesNoStatus(t *testing.T) {
 		Settled: map[string][]fakeapi.Fault{"get chatmodelconfig": {fakeapi.NotFound}},
 	}
 	faults.Run(t)
-}
-
-func TestAChangeRequeuesAllOfTheNamespace(t *testing.T) {
-	s, r := begin(t, config("a"), config("b"), chattest.In("other", chattest.Config("c")))
-	var names []string
-	for _, request := range r.siblings(t.Context(), config("a")) {
-		names = append(names, request.String())
-	}
-	if !slices.Equal(names, []string{"ns/a", "ns/b"}) {
-		t.Errorf("requeued are %v", names)
-	}
-	s.Fail = func(string) error { return fakeapi.Timeout.Err() }
-	if requests := r.siblings(t.Context(), config("a")); requests != nil {
-		t.Errorf("without a list requeued are %v", requests)
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
@@ -32,10 +30,10 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Gate whose limits it sets; nobody else does.
+	// Gate whose limits only this Reconciler sets.
 	Gate *capacity.Gate
 	// Owns reports whether the status of a namespace's quotas is this manager's to write, and with an empty namespace
-	// that of the ClusterChatQuota. The gate is told of all of them.
+	// that of the ClusterChatQuota. The gate gets the limits of all quotas.
 	Owns func(namespace string) bool
 	// Now returns the current time.
 	Now func() time.Time
@@ -46,18 +44,17 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	// Which quota decides may have changed, or the defaults for what quotas leave open.
+	all := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1alpha1.ChatQuotaList{}, nil))
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatquota").
 		For(&v1alpha1.ChatQuota{}, changed).
-		Watches(&v1alpha1.ChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
-		Watches(&v1alpha1.ClusterChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.clusterQuota), changed).
+		Watches(&v1alpha1.ChatQuota{}, all, changed).
+		Watches(&v1alpha1.ClusterChatQuota{}, &handler.EnqueueRequestForObject{}, changed).
+		Watches(&v1alpha1.ClusterChatQuota{}, all, changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
-	if err != nil {
-		return fmt.Errorf("setting up the chatquota controller: %w", err)
-	}
-	return nil
 }
 
 // Load tells the gate what all quotas say. It waits until the cache knows them.
@@ -111,10 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	next := quota.DeepCopy()
 	conditions.ChatQuota(next, own, own.Or(cluster.Namespace), r.Now())
-	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
-		return ctrl.Result{}, nil
-	}
-	return requeue.Status(ctx, r.Client, next)
+	return requeue.Status(ctx, r.Client, &quota, next)
 }
 
 // setNamespace tells the gate what the namespace's ChatQuotas say. It returns what counts.
@@ -144,26 +138,5 @@ func (r *Reconciler) reconcileCluster(ctx context.Context) (ctrl.Result, error) 
 	}
 	next := quota.DeepCopy()
 	conditions.ClusterChatQuota(next, capacity.OfCluster(quota), r.Now())
-	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
-		return ctrl.Result{}, nil
-	}
-	return requeue.Status(ctx, r.Client, next)
-}
-
-// siblings are the namespace's other ChatQuotas: which of them decides may have changed.
-func (r *Reconciler) siblings(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.requests(ctx, client.InNamespace(o.GetNamespace()))
-}
-
-// clusterQuota is the ClusterChatQuota, and all ChatQuotas: for what they leave open its defaults count.
-func (r *Reconciler) clusterQuota(ctx context.Context, o client.Object) []reconcile.Request {
-	return append([]reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}, r.requests(ctx)...)
-}
-
-func (r *Reconciler) requests(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
-	var all v1alpha1.ChatQuotaList
-	if !requeue.List(ctx, r.Client, &all, opts...) {
-		return nil
-	}
-	return requeue.All(all.Items)
+	return requeue.Status(ctx, r.Client, quota, next)
 }

@@ -7,13 +7,12 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/pods/capacity"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestLoadSetsGateLimitsOfAllNamespaces(t *testing.T) {
 	_, r := begin(t, clusterQuota(0), quota("a", "large", 5), quota("b", "b", 1), quota("a", "none", 0))
-	if err := r.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.Load(t.Context()))
 	for ns, want := range map[string]capacity.Held{
 		"a": {Limit: capacity.Limit{Quota: "none"}, Namespace: "a"},
 		"b": {},

@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/capacity"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -83,18 +84,14 @@ func TestQuotaIsEnforcedBeforeItReportsReady(t *testing.T) {
 			if result, err := r.Reconcile(t.Context(), c.request); err != nil || !result.IsZero() {
 				t.Fatalf("got %v, %v", result, err)
 			}
-			if got := held(r, "a"); got != c.held {
-				t.Errorf("a chat is held by %+v, want %+v", got, c.held)
-			}
+			check.Equal(t, "a chat is held by", c.held, held(r, "a"))
 			var conditions []metav1.Condition
 			if c.request.Namespace == "" {
 				conditions = fakeapi.Read(t, s, clusterQuota(0)).Status.Conditions
 			} else {
 				conditions = fakeapi.Read(t, s, quota("a", "none", 0)).Status.Conditions
 			}
-			if got := reason(conditions); got != v1alpha1.ReasonInForce {
-				t.Errorf("it says %s", got)
-			}
+			check.Equal(t, "it says", v1alpha1.ReasonInForce, reason(conditions))
 			if _, err := r.Reconcile(t.Context(), c.request); err != nil || len(s.Writes()) != 1 {
 				t.Errorf("what it says already is written again: %v, %v", s.Writes(), err)
 			}
@@ -115,15 +112,11 @@ func TestAQuotaThatIsGoneHoldsNobody(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), c.request); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Direct.Delete(t.Context(), c.quota); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Direct.Delete(t.Context(), c.quota))
 			if result, err := r.Reconcile(t.Context(), c.request); err != nil || !result.IsZero() {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if got := held(r, "a"); got != (capacity.Held{}) {
-				t.Errorf("a chat is held by %+v", got)
-			}
+			check.Equal(t, "a chat is held by", (capacity.Held{}), held(r, "a"))
 		})
 	}
 }

@@ -15,9 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -45,32 +43,20 @@ const preparedAtOnce = 4
 // process that begins finds all.
 func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("generationaccess").
-		Watches(&corev1.Pod{}, namespace, builder.WithPredicates(created())).
-		Watches(&v1alpha1.ChatModelConfig{}, namespace, builder.WithPredicates(created())).
+		Watches(&corev1.Pod{}, namespace, builder.WithPredicates(requeue.Listed())).
+		Watches(&v1alpha1.ChatModelConfig{}, namespace, builder.WithPredicates(requeue.Listed())).
 		Watches(&corev1.ServiceAccount{}, namespace).
 		Watches(&rbacv1.Role{}, namespace).
 		Watches(&rbacv1.RoleBinding{}, namespace).
 		Watches(&networkingv1.NetworkPolicy{}, namespace).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter(), MaxConcurrentReconciles: preparedAtOnce}).
 		Complete(requeue.IgnoreGone(a))
-	if err != nil {
-		return fmt.Errorf("setting up the generationaccess controller: %w", err)
-	}
-	return nil
 }
 
 func namespaceOf(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
-}
-
-func created() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
 }
 
 // Reconcile puts the namespace's objects right as long as it has pods, or may come to have some.

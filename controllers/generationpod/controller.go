@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generationpod owns the generation pods: a Pool gives them to attempts and creates them, the Reconciler
-// removes those that no chat needs (without work for the idle time, or without work and built from settings that hold
-// no longer), and Access keeps what they run with in their namespace.
+// Package generationpod owns the generation pods: a Pool assigns them to attempts and creates them, the Reconciler
+// removes pods without work after the idle time, or at once if they were built from old settings, and Access keeps
+// their ServiceAccount, Role and NetworkPolicy.
 package generationpod
 
 import (
@@ -33,7 +33,7 @@ const DefaultIdle = 10 * time.Minute
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Pool that gives the pods to attempts.
+	// Pool that assigns the pods to attempts.
 	Pool *Pool
 	// Idle is how long a pod without work is kept.
 	Idle time.Duration
@@ -46,24 +46,20 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("generationpod").
 		For(&corev1.Pod{}).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
-	if err != nil {
-		return fmt.Errorf("setting up the generationpod controller: %w", err)
-	}
-	return nil
 }
 
-// Reconcile looks at one generation pod, and again when it may have been idle for long enough.
+// Reconcile removes one generation pod if it is idle, and otherwise looks again when it may be.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pod corev1.Pod
 	if err := r.Client.Get(ctx, req.NamespacedName, &pod); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Pool.Ledger.Forget(req.Namespace, req.Name)
-			r.busy(req.NamespacedName)
+			r.resetIdle(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -78,16 +74,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.remove(ctx, &pod)
 }
 
-// idleFor is how long the pod must still be watched before it may go.
+// idleFor is how long to wait until the pod may be removed.
 func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	key, now := client.ObjectKeyFromObject(pod), r.Now()
-	template, err := r.templateIn(ctx, pod.Namespace)
+	settings, err := r.Pool.readSettings(ctx, pod.Namespace)
 	if err != nil {
 		return 0, err
 	}
+	template := settings.Hash()
 	state := podstate.Of(pod, now, podstate.Terms{Start: r.Pool.Start, Template: template})
 	keep := r.Idle
-	if state.Lost || pod.Labels[podspec.LabelTemplate] != template { // It is of no use any more.
+	if state.Lost || pod.Labels[podspec.LabelTemplate] != template { // It gets no further work.
 		keep = 0
 	}
 	var chats v1alpha1.ChatList
@@ -96,7 +93,7 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 		return 0, fmt.Errorf("listing the chats of pod %s: %w", pod.Name, err)
 	}
 	if len(chats.Items) > 0 || r.Pool.Ledger.Load(pod.Name) > 0 {
-		r.busy(key)
+		r.resetIdle(key)
 		return max(untilLost(state, keep), time.Second), nil
 	}
 	r.mu.Lock()
@@ -112,7 +109,7 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 	return max(0, untilLost(state, since.Add(keep).Sub(now))), nil
 }
 
-// untilLost is how long to wait at most: once the pod is lost, its chats leave it, and a spare one is replaced.
+// untilLost limits a wait to the time until the pod is lost: then its chats leave it, and a spare one is replaced.
 func untilLost(state podstate.State, wait time.Duration) time.Duration {
 	if state.LostIn > 0 {
 		return min(wait, state.LostIn)
@@ -120,25 +117,15 @@ func untilLost(state podstate.State, wait time.Duration) time.Duration {
 	return wait
 }
 
-// templateIn names what new pods of the namespace are built from.
-func (r *Reconciler) templateIn(ctx context.Context, namespace string) (string, error) {
-	var configs v1alpha1.ChatModelConfigList
-	if err := r.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
-		return "", fmt.Errorf("listing ChatModelConfigs: %w", err)
-	}
-	settings, err := r.Pool.settingsIn(ctx, namespace, configs.Items)
-	return settings.Hash(), err
-}
-
-func (r *Reconciler) busy(key client.ObjectKey) {
+func (r *Reconciler) resetIdle(key client.ObjectKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.idleSince, key)
 }
 
-// remove deletes the pod, unless a chat was given to it just now.
+// remove deletes the pod, unless a chat was just assigned to it.
 func (r *Reconciler) remove(ctx context.Context, pod *corev1.Pod) (ctrl.Result, error) {
-	if spared, err := r.Pool.spared(ctx, pod); err != nil || spared {
+	if spare, err := r.Pool.isSpare(ctx, pod); err != nil || spare {
 		return ctrl.Result{RequeueAfter: r.Idle}, err
 	}
 	if !r.Pool.Ledger.Drain(pod.Name) {

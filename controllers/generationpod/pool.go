@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,36 +20,34 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/denial"
+	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/pods/podstate"
 )
 
-// Pool gives attempts their generation pods, and creates one when none has room.
+// Pool assigns generation pods to attempts, and creates a pod when none has room.
 type Pool struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Live reads past the cache, where a decision must not rest on an old view.
+	// Live reads past the cache, where a decision needs the newest state.
 	Live client.Reader
 	// Ledger of which chat has which pod.
 	Ledger *placement.Ledger
-	// Settings are what generation pods are built from, all but the namespace and its keys.
+	// Settings of generation pods, without the namespace and its keys.
 	Settings podspec.Settings
-	// ServerKeys reads the keys of Secrets that the namespace's chats name for their MCP servers; nil: there are none.
-	ServerKeys func(ctx context.Context, namespace string) ([]v1alpha1.SecretKeyReference, error)
-	// Prepare sees to it that a namespace has what its generation pods run with. It is called before a pod is created.
+	// Prepare creates the objects that the pods of a namespace need. It is called before a pod is created.
 	Prepare func(ctx context.Context, namespace string) error
 	// Start is how long a pod may take until it is ready for the first time.
 	Start time.Duration
-	// Capacity is how many chats a pod serves at once, but for placement.Surge.
-	Capacity int
 	// Now returns the current time.
 	Now func() time.Time
 
-	// flights lets one pod at a time be created in a namespace: chats that come together share it, and its refusal.
-	flights  singleflight.Group
-	refusals refusals
-	// filled is told of namespaces in which a chat has taken the last room of a pod; nil: nobody is.
+	// flights creates one pod at a time in a namespace: chats that come together share it, and its refusal.
+	flights singleflight.Group
+	// refusals are the newest *placement.RefusedError of each namespace.
+	refusals sync.Map
+	// filled is called with a namespace in which a chat has taken the last room of a pod; nil: there is no receiver.
 	filled atomic.Pointer[func(namespace string)]
 }
 
@@ -61,7 +60,7 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	if err != nil {
 		return "", err
 	}
-	want.Template, want.Capacity = settings.Hash(), p.Capacity
+	want.Template, want.Capacity = settings.Hash(), p.Settings.Capacity
 	for {
 		choice, err := p.choose(ctx, chat, want)
 		if choice.Grow {
@@ -108,13 +107,13 @@ func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want place
 		return placement.Choice{}, err
 	}
 	choice := p.Ledger.Choose(chat.Namespace, pods, want, chat.String())
-	if filled := p.filled.Load(); choice.Pod != "" && filled != nil && p.Ledger.Load(choice.Pod) >= p.Capacity {
+	if filled := p.filled.Load(); choice.Pod != "" && filled != nil && p.Ledger.Load(choice.Pod) >= p.Settings.Capacity {
 		(*filled)(chat.Namespace)
 	}
 	return choice, nil
 }
 
-// pods are the generation pods of the namespace, which has that template now.
+// pods are the generation pods of the namespace, with its current template.
 func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placement.Pod, error) {
 	var list corev1.PodList
 	err := p.Client.List(ctx, &list, client.InNamespace(namespace),
@@ -129,13 +128,12 @@ func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placemen
 	return pods, nil
 }
 
-// create creates a pod, and what pods need in their namespace. It is the chat's; empty: nobody's. A pod has a name of
-// its own and a specification that cannot change: it is created and never applied, and one that was built from other
-// settings goes.
+// create creates a pod, and the objects that pods need in their namespace, and books the chat on it; empty: none. The
+// specification of a pod cannot change, so pods are created and not applied. Pods of other settings are removed.
 func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat string) (string, error) {
 	namespace, now := settings.Namespace, p.Now()
-	if refused := p.refusals.of(namespace, now); refused != nil {
-		return "", refused
+	if refused, ok := p.refusals.Load(namespace); ok && now.Before(refused.(*placement.RefusedError).Until) {
+		return "", refused.(*placement.RefusedError)
 	}
 	pod := podspec.Generation(settings, "parley-generation-"+rand.String(6))
 	err := p.Prepare(ctx, namespace)
@@ -143,18 +141,21 @@ func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat strin
 		err = p.Client.Create(ctx, pod)
 	}
 	if words := denial.Of(err, pod.Name); words != "" {
-		return "", p.refusals.put(namespace, &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)})
+		refused := &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)}
+		p.refusals.Store(namespace, refused)
+		return "", refused
 	}
 	if err != nil {
 		return "", fmt.Errorf("creating a generation pod in namespace %s: %w", namespace, err)
 	}
+	p.refusals.Delete(namespace)
 	p.Ledger.Created(namespace, placement.Pod{
 		Name: pod.Name, Template: settings.Hash(), Created: now, Usable: true,
 	}, chat)
 	return pod.Name, nil
 }
 
-// Look says whether a pod can still do its work.
+// Look reports whether a pod can still work.
 func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1alpha1.ChatModelConfig) (podstate.State,
 	error) {
 	now := p.Now()
@@ -172,8 +173,8 @@ func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1a
 	return podstate.State{Lost: true, Gone: true}, nil
 }
 
-// read reads a generation pod; nil if there is none. That the cache does not show it does not prove that it is gone:
-// another manager may have created it a moment ago, and the caches of chats and pods do not keep pace.
+// read reads a generation pod; nil if there is none. A pod that is missing in the cache may exist: another manager may
+// have just created it, and the caches of chats and pods are not in step.
 func (p *Pool) read(ctx context.Context, key types.NamespacedName, now time.Time) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	err := p.Client.Get(ctx, key, &pod)
@@ -195,16 +196,31 @@ func (p *Pool) Book(chat types.NamespacedName, pod string) { p.Ledger.Book(chat.
 // Forget drops a pod that is gone.
 func (p *Pool) Forget(pod types.NamespacedName) { p.Ledger.Forget(pod.Namespace, pod.Name) }
 
-// settingsIn is what the namespace's pods are built from.
+// readSettings is settingsIn with the ChatModelConfigs of the cache.
+func (p *Pool) readSettings(ctx context.Context, namespace string) (podspec.Settings, error) {
+	var configs v1alpha1.ChatModelConfigList
+	if err := p.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
+		return podspec.Settings{}, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	return p.settingsIn(ctx, namespace, configs.Items)
+}
+
+// settingsIn are the settings of the namespace's pods, with the keys of Secrets that its ChatModelConfigs name, and its
+// chats and their classes for MCP servers.
 func (p *Pool) settingsIn(ctx context.Context, namespace string, configs []v1alpha1.ChatModelConfig) (
 	podspec.Settings, error) {
 	settings := p.Settings
 	settings.Namespace = namespace
-	settings.Keys = podspec.KeysOf(configs)
-	if p.ServerKeys == nil {
-		return settings, nil
+	var chats v1alpha1.ChatList
+	err := p.Client.List(ctx, &chats, client.InNamespace(namespace),
+		client.MatchingFields{index.ChatsWithSecrets: index.WithSecrets}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return settings, fmt.Errorf("listing the chats that name Secrets: %w", err)
 	}
-	keys, err := p.ServerKeys(ctx, namespace)
-	settings.Keys = podspec.JoinKeys(settings.Keys, keys)
-	return settings, err
+	var classes v1alpha1.ChatClassList
+	if err := p.Client.List(ctx, &classes, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return settings, fmt.Errorf("listing ChatClasses: %w", err)
+	}
+	settings.Keys = podspec.JoinKeys(podspec.KeysOf(configs), podspec.KeysOfServers(classes.Items, chats.Items))
+	return settings, nil
 }

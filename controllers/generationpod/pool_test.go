@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/internal/pods/podstate"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 var now = chattest.Now
@@ -22,7 +22,7 @@ var now = chattest.Now
 func TestPodMissingInTheCacheIsNotLost(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod"}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	with, without := fake.NewClientBuilder().WithObjects(pod).Build(), fake.NewClientBuilder().Build()
+	with, without := fakeapi.New(t, pod).Client, fakeapi.New(t).Client
 	created := func(ago time.Duration) *placement.Ledger {
 		l := placement.NewLedger()
 		l.Created("ns", placement.Pod{Name: "pod", Created: now.Add(-ago)}, "ns/c")

@@ -22,12 +22,13 @@ import (
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "pod"}}
 
-var settings = podspec.Settings{Image: "parley:1"}
+var settings = podspec.Settings{Image: "parley:1", Capacity: 1}
 
 // working is generation pod "pod", built from the settings, ready for an hour, and changed.
 func working(change ...func(*corev1.Pod)) *corev1.Pod {
@@ -51,7 +52,7 @@ func begin(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reconciler
 	s := fakeapi.New(t, objects...)
 	clock := func() time.Time { return now }
 	return s, &Reconciler{Client: s.Client, Idle: time.Minute, Now: clock, Pool: &Pool{
-		Client: s.Client, Live: s.Live, Ledger: placement.NewLedger(), Settings: settings, Start: time.Hour, Capacity: 1,
+		Client: s.Client, Live: s.Live, Ledger: placement.NewLedger(), Settings: settings, Start: time.Hour,
 		Prepare: func(context.Context, string) error { return nil }, Now: clock,
 	}}
 }
@@ -108,9 +109,7 @@ func TestIdlenessCountsFromWhenTheLastChatLeft(t *testing.T) {
 		{"a chat has it", func() {}, 0, time.Minute, false},
 		{"the chat has left", func() {
 			chat.Status.Generation = nil
-			if err := s.Direct.Status().Update(t.Context(), chat); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Direct.Status().Update(t.Context(), chat))
 		}, time.Hour, time.Minute, false},
 		{"40 seconds later", func() {}, time.Hour + 40*time.Second, 20 * time.Second, false},
 		{"a minute later", func() {}, time.Hour + time.Minute, 0, true},
@@ -144,9 +143,7 @@ func TestDrainedPodReceivesNoChatsUntilDeleted(t *testing.T) {
 		t.Error("a chat is given to it")
 	}
 	s.Fail = nil
-	if err := s.Direct.Delete(t.Context(), working()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Delete(t.Context(), working()))
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // tokened is a chat whose MCP server gets a key of the Secret.
@@ -38,15 +39,12 @@ func secretsOf(pod *corev1.Pod) (names []string) {
 
 func TestAssignedPodMountsSecretsOfTheChatsServers(t *testing.T) {
 	s, r := begin(t, working(), tokened("c", "tracker"), tokened("old", "gone", archived))
-	r.Pool.ServerKeys = ServerKeys(s.Client)
 	name, err := r.Pool.Assign(t.Context(), types.NamespacedName{Namespace: "ns", Name: "c"}, nil, placement.Want{})
 	if err != nil || name == "pod" {
 		t.Fatalf("it got pod %s: %v", name, err)
 	}
 	var pod corev1.Pod
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &pod))
 	if got := secretsOf(&pod); len(got) != 1 || got[0] != "tracker" {
 		t.Errorf("it mounts %v", got)
 	}

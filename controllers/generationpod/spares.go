@@ -37,7 +37,7 @@ type Spares struct {
 	Client client.Client
 	// Pool that creates the pods.
 	Pool *Pool
-	// Recorder tells whoever looks after the class that the API server refuses pods.
+	// Recorder reports on the class that the API server refuses pods.
 	Recorder events.EventRecorder
 }
 
@@ -45,18 +45,14 @@ type Spares struct {
 func (s *Spares) SetupWithManager(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
 	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("sparegenerationpods").
 		Watches(&v1alpha1.ChatClass{}, namespace, edited).
 		Watches(&v1alpha1.ChatModelConfig{}, namespace, edited). // Their keys are part of what pods are built from.
 		Watches(&corev1.Pod{}, namespace).
-		WatchesRawSource(source.Func(s.wakes)).
+		WatchesRawSource(source.Func(s.enqueueFilled)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(s))
-	if err != nil {
-		return fmt.Errorf("setting up the sparegenerationpods controller: %w", err)
-	}
-	return nil
 }
 
 // Reconcile creates a pod if a namespace has too few with room for chats. The pod's event brings the next one.
@@ -86,7 +82,7 @@ func spareClass(ctx context.Context, reader client.Reader, namespace string) (*v
 	return nil, nil
 }
 
-// keep creates a pod in the namespace if fewer than so many have room for chats.
+// keep creates a pod in the namespace if fewer than the spare pods have room for chats.
 func (p *Pool) keep(ctx context.Context, namespace string, spares int) error {
 	_, err, _ := p.flights.Do(namespace, func() (any, error) {
 		settings, room, err := p.room(ctx, namespace)
@@ -99,23 +95,19 @@ func (p *Pool) keep(ctx context.Context, namespace string, spares int) error {
 	return err
 }
 
-// room is how many of the namespace's pods have room for chats, and what its pods are built from.
+// room counts the namespace's pods with room for chats, and returns its settings.
 func (p *Pool) room(ctx context.Context, namespace string) (podspec.Settings, int, error) {
-	var configs v1alpha1.ChatModelConfigList
-	if err := p.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
-		return podspec.Settings{}, 0, fmt.Errorf("listing ChatModelConfigs: %w", err)
-	}
-	settings, err := p.settingsIn(ctx, namespace, configs.Items)
+	settings, err := p.readSettings(ctx, namespace)
 	if err != nil {
 		return settings, 0, err
 	}
-	want := placement.Want{Template: settings.Hash(), Capacity: p.Capacity}
+	want := placement.Want{Template: settings.Hash(), Capacity: p.Settings.Capacity}
 	pods, err := p.pods(ctx, namespace, want.Template)
 	return settings, p.Ledger.Room(namespace, pods, want), err
 }
 
-// spared reports whether the namespace keeps the pod, which has no work, because it would be short of spare ones.
-func (p *Pool) spared(ctx context.Context, pod *corev1.Pod) (bool, error) {
+// isSpare reports whether the namespace needs the pod, which has no work, as a spare one.
+func (p *Pool) isSpare(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	class, err := spareClass(ctx, p.Client, pod.Namespace)
 	if err != nil || class == nil {
 		return false, err
@@ -127,8 +119,8 @@ func (p *Pool) spared(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return usable && room <= int(class.Spec.SpareGenerationPods), err
 }
 
-// wakes has the namespace looked at in which a chat takes the last room of a pod: no event says so.
-func (s *Spares) wakes(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// enqueueFilled enqueues a namespace in which a chat takes the last room of a pod: no event reports that.
+func (s *Spares) enqueueFilled(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	s.Pool.filled.Store(new(func(namespace string) {
 		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}})
 	}))

@@ -4,7 +4,6 @@
 package generationpod
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -103,9 +103,7 @@ func TestFillingLastPodTriggersSparePodCheck(t *testing.T) {
 	}
 	select {
 	case namespace := <-looked:
-		if namespace != "ns" {
-			t.Errorf("looked at %s", namespace)
-		}
+		check.Equal(t, "looked at", "ns", namespace)
 	default:
 		t.Fatal("nobody looks")
 	}
@@ -143,7 +141,5 @@ func TestRefusedSparePodsAreReportedByEvent(t *testing.T) {
 	if err != nil || result.RequeueAfter != denial.Lasts {
 		t.Errorf("got %v, %v", result, err)
 	}
-	if got := <-recorder.Events; !strings.Contains(got, "GenerationPodRefused") {
-		t.Errorf("told %q", got)
-	}
+	check.Contains(t, <-recorder.Events, "GenerationPodRefused")
 }

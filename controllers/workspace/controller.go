@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -120,10 +119,7 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 		next.Status.Template = pod.Annotations[annotationTemplate]
 	}
 	conditions.Workspace(next, p.Summary, r.Now())
-	if equality.Semantic.DeepEqual(w.Status, next.Status) {
-		return result, nil
-	}
-	written, err := requeue.Status(ctx, r.Client, next)
+	written, err := requeue.Status(ctx, r.Client, w, next)
 	if err != nil || written.RequeueAfter > 0 {
 		return written, err
 	}

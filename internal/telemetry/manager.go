@@ -147,7 +147,7 @@ func (m *Manager) MessageRejected(reason string) {
 	}
 }
 
-// ResultRefused counts a result of an attempt that nobody waited for any more.
+// ResultRefused counts a result of an attempt that was no longer awaited.
 func (m *Manager) ResultRefused(reason string) {
 	if m != nil {
 		m.refused.WithLabelValues(m.bounds.reason.of(reason)).Inc()

@@ -55,7 +55,7 @@ const (
 	MetricRefusals      = "parley_gateway_refusals_total"
 )
 
-// Values of the label reason of MetricStreamsEnded, besides those that the gateway tells its client.
+// Values of the label reason of MetricStreamsEnded, in addition to those that the gateway sends to its client.
 const (
 	// StreamOver is the end of a story: the chat was deleted.
 	StreamOver = "Over"
@@ -91,7 +91,7 @@ const (
 	NewChat = "New"
 	// TurnSuperseded is the result of a turn that an edit or a deletion ended.
 	TurnSuperseded = "Superseded"
-	// OutcomeAbandoned is how an attempt ended whose result nobody waited for any more.
+	// OutcomeAbandoned is the outcome of an attempt whose result was no longer awaited.
 	OutcomeAbandoned = "Abandoned"
 	// ToolOfClient stands for every tool of a client, and for those that there are not; ToolOfMCP for every tool of an MCP
 	// server.

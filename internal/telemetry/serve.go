@@ -24,7 +24,7 @@ func NewRegistry() *prometheus.Registry {
 }
 
 // Serve answers GET /metrics at the address until ctx is done, and with profiling what Profiles serves; an empty
-// address or 0 serves nobody. It returns once it listens.
+// address or 0 disables it. It returns once it listens.
 func Serve(ctx context.Context, address string, from prometheus.Gatherer, profiling bool) error {
 	if address == "" || address == "0" {
 		return nil

@@ -5,7 +5,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Relay is what a relay knows of itself. It is read when somebody asks.
+// Relay has the figures of a relay. They are read at each scrape.
 type Relay struct {
 	// Dropped is the number of parts that found no room since the start.
 	Dropped func() int64
@@ -13,7 +13,8 @@ type Relay struct {
 	Held func() int64
 	// Streams is the number of readers.
 	Streams func() int64
-	// Refused is the number of readers that were refused since the start, for their tokens or for want of room.
+	// Refused is the number of readers that were refused since the start, because of their tokens or because the relay was
+	// full.
 	Refused func() int64
 }
 
@@ -56,7 +57,7 @@ func NewGateway(registry prometheus.Registerer) *Gateway {
 	}
 }
 
-// StreamOpened counts a stream as open until the returned function is told why it has ended.
+// StreamOpened counts a stream as open until the returned function is called with the reason of its end.
 func (g *Gateway) StreamOpened() (closed func(reason string)) {
 	if g == nil {
 		return func(string) {}

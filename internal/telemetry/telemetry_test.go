@@ -19,6 +19,7 @@ import (
 
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/traceparent"
+	"parley.dev/parley/test/kit/check"
 )
 
 // programs are the registries of all programs after something of everything has happened.
@@ -65,16 +66,12 @@ func programs(say string) map[string]*prometheus.Registry {
 func TestEveryMetricKeepsPrometheusRules(t *testing.T) {
 	for program, registry := range programs("openai") {
 		problems, err := testutil.GatherAndLint(registry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, p := range problems {
 			t.Errorf("%s: %s: %s", program, p.Metric, p.Text)
 		}
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, f := range families {
 			if !strings.HasPrefix(f.GetName(), "parley_") || !strings.HasSuffix(f.GetHelp(), ".") {
 				t.Errorf("%s has %s, %q", program, f.GetName(), f.GetHelp())
@@ -98,9 +95,7 @@ func TestWhateverCallersSayThereAreFewSeries(t *testing.T) {
 		}
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, f := range families {
 		for _, series := range f.Metric {
 			for _, label := range series.Label {
@@ -177,14 +172,10 @@ func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 	for path, want := range map[string]int{"/metrics": http.StatusOK, "/": http.StatusNotFound,
 		"/debug/pprof/": http.StatusNotFound} {
 		resp, err := http.Get(server.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s answers %s", path, resp.Status)
-		}
+		check.Equal(t, path, want, resp.StatusCode)
 		if path == "/metrics" && (!strings.Contains(string(body), `parley_relay_dropped_parts_total{by="relay"} 7`) ||
 			!strings.Contains(string(body), "go_goroutines")) {
 			t.Errorf("the metrics are %s", body)
@@ -222,9 +213,7 @@ func TestATraceparentIsReadStrictly(t *testing.T) {
 
 func TestTheDocumentationNamesEveryMetricAndItsLabels(t *testing.T) {
 	page, err := os.ReadFile("../../docs/observability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	rows := map[string]string{}
 	for line := range strings.Lines(string(page)) {
 		if name, found := strings.CutPrefix(line, "| `parley_"); found {
@@ -234,9 +223,7 @@ func TestTheDocumentationNamesEveryMetricAndItsLabels(t *testing.T) {
 	seen := map[string]bool{}
 	for program, registry := range programs("openai") {
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, f := range families {
 			seen[f.GetName()] = true
 			if !strings.Contains(rows[f.GetName()], program) {
@@ -249,25 +236,17 @@ func TestTheDocumentationNamesEveryMetricAndItsLabels(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != len(rows) {
-		t.Errorf("%d metrics have %d rows", len(seen), len(rows))
-	}
+	check.Equal(t, "metrics have rows", len(rows), len(seen))
 }
 
 func TestTheDocumentationNamesEveryAttribute(t *testing.T) {
 	page, err := os.ReadFile("../../docs/observability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	names, err := os.ReadFile("names.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	found := regexp.MustCompile(`Attr\w+ += "(.+)"`).FindAllSubmatch(names, -1)
 	for _, name := range found {
-		if !strings.Contains(string(page), "`"+string(name[1])+"`") {
-			t.Errorf("%s is not on the page", name[1])
-		}
+		check.Contains(t, string(page), "`"+string(name[1])+"`")
 	}
 	if len(found) < 35 {
 		t.Errorf("found %d attributes", len(found))

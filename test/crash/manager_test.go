@@ -40,7 +40,7 @@ func startManager(ctx context.Context, ns string, o faultclient.Options) (*manag
 			m.view = view
 			return view, err
 		}
-		o.Controllers.PodCapacity, o.Controllers.Workers = 8, 4
+		o.Controllers.Pods.Capacity, o.Controllers.Workers = 8, 4
 	})
 	return m, err
 }

@@ -43,10 +43,8 @@ func isRight(t *testing.T, ns string) bool {
 }
 
 func TestAccessIsCorrectedWhileAPodIsWarm(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	started(t, ns, "c", "hello")
 	named := metav1.ObjectMeta{Namespace: ns, Name: podspec.ServiceAccount}
 	account, role := &corev1.ServiceAccount{ObjectMeta: named}, &rbacv1.Role{ObjectMeta: named}
 	binding, policy := &rbacv1.RoleBinding{ObjectMeta: named}, &networkingv1.NetworkPolicy{ObjectMeta: named}
@@ -84,13 +82,11 @@ func TestAccessIsCorrectedWhileAPodIsWarm(t *testing.T) {
 }
 
 func TestRoleBindingToAnotherRoleIsReplaced(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	other := podspec.RoleBinding(ns)
 	other.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
 	create(t, other)
-	create(t, newChat(ns, "c", "hello"))
-	assigned(t, ns, "c", 1, 1)
+	started(t, ns, "c", "hello")
 	eventually(t, "it is put right", func() bool { return isRight(t, ns) })
 }
 
@@ -99,8 +95,7 @@ func TestOutdatedNetworkPolicyIsUpdatedOnce(t *testing.T) {
 	old := podspec.NetworkPolicy(ns, "")
 	old.Spec.Ingress = old.Spec.Ingress[:1] // Nobody could read the metrics.
 	create(t, old)
-	create(t, newChat(ns, "c", "hello"))
-	assigned(t, ns, "c", 1, 1)
+	started(t, ns, "c", "hello")
 	var corrected, later networkingv1.NetworkPolicy
 	if !ofPods(t, ns, &corrected) || len(corrected.Spec.Ingress) != 2 || len(corrected.Spec.Ingress[1].Ports) != 2 {
 		t.Fatalf("the policy lets in %+v", corrected.Spec.Ingress)
@@ -116,8 +111,7 @@ func TestOutdatedNetworkPolicyIsUpdatedOnce(t *testing.T) {
 
 func TestNewManagerCorrectsDeletedAccess(t *testing.T) {
 	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	assigned(t, ns, "c", 1, 1)
+	started(t, ns, "c", "hello")
 	restart := stopManager(t)
 	remove(t, podspec.Role(ns))
 	remove(t, podspec.RoleBinding(ns))

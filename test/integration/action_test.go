@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // ticketChat is a chat whose client opens tickets, and whose calls of current_time need approval.
@@ -72,17 +73,14 @@ func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.Condit
 	t.Helper()
 	eventually(t, fmt.Sprintf("the approval is %s because of %s", ready, reason), func() bool {
 		var now v1alpha1.ToolApproval
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(a), &now); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(a), &now))
 		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason
 	})
 }
 
 func TestTurnContinuesAfterClientRunsTools(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1"), ticket("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
@@ -102,24 +100,21 @@ func TestTurnContinuesAfterClientRunsTools(t *testing.T) {
 	}
 	create(t, resultsOf(ns, "right", "call_2", `{"number":2}`, "call_1", `{"number":1}`))
 	chat := assigned(t, ns, "c", 3, 1)
-	if got := chat.Status; got.History.Head != "right" || got.History.Length != 3 ||
-		got.Generation.Action != v1alpha1.ActionGenerateAssistant {
-		t.Errorf("history %+v, generation %+v", got.History, got.Generation)
-	}
+	got := chat.Status
+	check.Equal(t, "history", []any{"right", 3, v1alpha1.ActionGenerateAssistant},
+		[]any{got.History.Head, got.History.Length, got.Generation.Action})
 	answers(t, chat, chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 4)
 	waitForMessage(t, ns, "right", metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
-	if m := messageIn(t, ns, "right"); m.Status.State != v1alpha1.MessageCommitted || *m.Status.Index != 2 ||
-		m.Status.Parent != "c-1-1" {
-		t.Errorf("status of the results is %+v", m.Status)
-	}
+	m := messageIn(t, ns, "right")
+	check.Equal(t, "status of the results is", []any{v1alpha1.MessageCommitted, 2, "c-1-1"},
+		[]any{m.Status.State, *m.Status.Index, m.Status.Parent})
 	create(t, resultsOf(ns, "late", "call_1", `1`))
 	waitForMessage(t, ns, "late", metav1.ConditionFalse, v1alpha1.ReasonResultsInvalid)
 }
 
 func TestCallsRunOnceTheyAreApproved(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), clock("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
@@ -142,8 +137,7 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 }
 
 func TestDecisionAboutSomethingElseIsRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
@@ -161,16 +155,14 @@ func TestDecisionAboutSomethingElseIsRefused(t *testing.T) {
 }
 
 func TestDecisionWithoutAChatIsRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	a := decision(t, ns, "call_1", v1alpha1.DecisionApprove)
 	create(t, a)
 	waitForApproval(t, a, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
 }
 
 func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
 	create(t, chat)
@@ -182,8 +174,7 @@ func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
 }
 
 func TestADeletedResultIsAskedForAgain(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)

@@ -19,6 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
@@ -297,9 +298,7 @@ func picture(t *testing.T) string {
 		img.Pix[i] = byte(i*i>>3 + i)
 	}
 	var out bytes.Buffer
-	if err := png.Encode(&out, img); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, png.Encode(&out, img))
 	data := base64.StdEncoding.EncodeToString(out.Bytes())
 	if !strings.Contains(data, "+") || !strings.Contains(data, "/") {
 		t.Fatal("the picture has no unfriendly characters")
@@ -308,8 +307,7 @@ func picture(t *testing.T) string {
 }
 
 func TestAMessageWithFilesIsTaken(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	for name, f := range map[string]v1alpha1.MessageFile{
 		"in-place": {Data: strings.Repeat("/", 716800)},
 		"plus":     {Data: "++++"},
@@ -331,8 +329,7 @@ func TestAMessageWithFilesIsTaken(t *testing.T) {
 }
 
 func TestNamesOfProvidersToolsAreTaken(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"},
 		Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
 			Provider:   []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch, v1alpha1.ProviderCodeExecution},
@@ -342,8 +339,7 @@ func TestNamesOfProvidersToolsAreTaken(t *testing.T) {
 }
 
 func TestNamesOfRealModelsAndRegionsAreTaken(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	for i, spec := range []v1alpha1.ChatModelConfigSpec{
 		{Provider: v1alpha1.ProviderBedrock,
 			Model:  "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0",
@@ -368,22 +364,18 @@ func TestNamesOfRealModelsAndRegionsAreTaken(t *testing.T) {
 }
 
 func TestAMessageOfOneMebibyteWorks(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", ""))
 	m := say(ns, "c", "big")
 	m.Spec.Content = strings.Repeat("a", 1<<20)
 	create(t, m)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "big", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	if got := len(messageIn(t, ns, "big").Spec.Content); got != 1<<20 {
-		t.Errorf("the message now has %d bytes", got)
-	}
+	check.Equal(t, "the message now has bytes", 1<<20, len(messageIn(t, ns, "big").Spec.Content))
 }
 
 func TestThePromptOfAChatCannotChange(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := newChat(ns, "c", "")
 	body := []byte(`{"spec":{"prompt":"other"}}`)

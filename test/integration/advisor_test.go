@@ -11,13 +11,12 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAdviceIsSummedApart(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "hello"), chattest.Calls("call_1"))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"), func(m *v1alpha1.ChatMessage) {
 		g := m.Spec.Generation
 		g.AdvisorUsage = &v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}
@@ -37,8 +36,7 @@ func TestAdviceIsSummedApart(t *testing.T) {
 }
 
 func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "hello")
 	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true),
 		ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
@@ -61,9 +59,7 @@ func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 	create(t, modelConfig(ns, "strong"))
 	eventually(t, "the chat at rest sees the ChatModelConfig",
 		func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
-	if err := cluster.Client.Delete(t.Context(), configIn(t, ns, "strong")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), configIn(t, ns, "strong")))
 	eventually(t, "the chat at rest sees that the ChatModelConfig is gone",
 		func() bool { return unavailable(&chatIn(t, ns, "c").Status) != nil })
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"advisor":{"enabled":false}}}`)
@@ -71,8 +67,7 @@ func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 }
 
 func TestIdleChatPicksUpAdvisorChangeOfClass(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	class := chattest.In(ns, chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))
 	create(t, class)
 	chat := newChat(ns, "c", "hello")

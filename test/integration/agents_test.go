@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // spawns is that the call of the key starts a sub-chat.
@@ -49,8 +50,7 @@ func calling(t *testing.T, ns string) *v1alpha1.Chat {
 }
 
 func TestSubChatStartsAfterResultIsCommitted(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	first, second := spawns("root", "uid.1.a", "Look here."), spawns("root", "uid.1.b", "Look there.")
 	answers(t, calling(t, ns), chattest.Results("a"), chattest.Changes(first, second))
 	for _, change := range []v1alpha1.AgentChange{first, second} {
@@ -65,9 +65,7 @@ func TestSubChatStartsAfterResultIsCommitted(t *testing.T) {
 		done(t, ns)
 	}
 	// Deleting one of them starts none again.
-	if err := cluster.Client.Delete(t.Context(), chatIn(t, ns, first.Chat)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, first.Chat)))
 	answers(t, root, chattest.Says("Fine."))
 	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	var sub v1alpha1.Chat
@@ -78,8 +76,7 @@ func TestSubChatStartsAfterResultIsCommitted(t *testing.T) {
 }
 
 func TestChatTalksToItsSubChats(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	spawn := spawns("root", "uid.1.a", "Look here.")
 	answers(t, calling(t, ns), chattest.Results("a"), chattest.Changes(spawn))
 	sub := begun(t, ns, spawn.Chat)
@@ -105,19 +102,14 @@ func TestChatTalksToItsSubChats(t *testing.T) {
 		next = chatIn(t, ns, spawn.Chat)
 		return next.Status.Turn != nil && next.Status.Turn.Message != sub.Status.Turn.Message
 	})
-	if message := messageIn(t, ns, next.Status.Turn.Message); message.Spec.Content != "And there." {
-		t.Errorf("it continues with %q", message.Spec.Content)
-	}
+	check.Equal(t, "it continues with", "And there.", messageIn(t, ns, next.Status.Turn.Message).Spec.Content)
 	assigned(t, ns, "root", 5, 1)
 	done(t, ns)
-	if st := chatIn(t, ns, "stranger").Status; st.History.Length != 2 {
-		t.Errorf("a chat that is not below was told something: %+v", st.History)
-	}
+	check.Equal(t, "a chat that is not below was told something", 2, chatIn(t, ns, "stranger").Status.History.Length)
 }
 
 func TestRejectedSubChatEmitsEventWithoutBlockingTurn(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	root := calling(t, ns)
 	noneOf(t, ns, "count/chats.parley.dev")
 	eventually(t, "the quota is in force", func() bool {

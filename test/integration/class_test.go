@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func newClass(ns, name string, change ...func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
@@ -24,9 +25,7 @@ func newClass(ns, name string, change ...func(*v1alpha1.ChatClassSpec)) *v1alpha
 func classIn(t *testing.T, ns, name string) *v1alpha1.ChatClass {
 	t.Helper()
 	var class v1alpha1.ChatClass
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &class); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &class))
 	return &class
 }
 
@@ -67,8 +66,7 @@ func conditionOf(t *testing.T, ns, chat, condition string) *metav1.Condition {
 }
 
 func TestChatHasWhatItsClassSays(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "strong"))
 	coder := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") })
 	create(t, coder)
@@ -90,9 +88,8 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 	own := ofClass(ns, "own", "coder")
 	own.Spec.ModelConfigRef = refTo("default")
 	create(t, own)
-	if g := assigned(t, ns, "own", 1, 1).Status.Generation; g.ModelConfig != "default" {
-		t.Errorf("the chat's own configuration is not asked, but %s", g.ModelConfig)
-	}
+	check.Equal(t, "the chat's own configuration is not asked, but", "default",
+		assigned(t, ns, "own", 1, 1).Status.Generation.ModelConfig)
 
 	create(t, ofClass(ns, "unnamed", ""))
 	answers(t, assigned(t, ns, "unnamed", 1, 1), chattest.Calls("a"))
@@ -105,8 +102,7 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 }
 
 func TestClassChangeAppliesFromNextStep(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "strong"))
 	class := newClass(ns, "coder")
 	create(t, class)
@@ -115,19 +111,16 @@ func TestClassChangeAppliesFromNextStep(t *testing.T) {
 	patchSettings(t, class, `{"spec":{"defaults":{"modelConfigRef":{"name":"strong"}}}}`)
 	answers(t, first, chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	if has := chatIn(t, ns, "c").Status.ChatClass; has.Generation != 1 {
-		t.Errorf("a class that changes writes to a chat that goes on: %+v", has)
-	}
+	check.Equal(t, "a class that changes writes to a chat that goes on", 1,
+		chatIn(t, ns, "c").Status.ChatClass.Generation)
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 3, 1)
-	if second.Status.Generation.ModelConfig != "strong" || second.Status.ChatClass.Generation != 2 {
-		t.Errorf("%s answers, by %+v", second.Status.Generation.ModelConfig, second.Status.ChatClass)
-	}
+	check.Equal(t, "fields", []any{"strong", 2},
+		[]any{second.Status.Generation.ModelConfig, second.Status.ChatClass.Generation})
 }
 
 func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	everybody := newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.NamespacePreamble = true, "Be lawful."
 	})
@@ -146,14 +139,12 @@ func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
 	}
 	patchSettings(t, everybody, `{"spec":{"namespacePreamble":null}}`)
 	answers(t, chatIn(t, ns, "c"), chattest.Results("a"))
-	if has := assigned(t, ns, "c", 3, 1).Status.NamespaceClass; has != nil {
-		t.Errorf("a default class that says nothing to all is %+v", has)
-	}
+	check.Equal(t, "annotations of the default class", nil,
+		assigned(t, ns, "c", 3, 1).Status.NamespaceClass)
 }
 
 func TestChatWaitsForTheClassThatItNames(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ofClass(ns, "c", "coder"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound") // Its manifest may bring it yet.
 	create(t, newClass(ns, "coder"))
@@ -170,8 +161,7 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 }
 
 func TestTurnResumesWhenDeletedClassReturns(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "strong"))
 	create(t, newClass(ns, "coder"))
 	create(t, ofClass(ns, "c", "coder"))
@@ -185,20 +175,16 @@ func TestTurnResumesWhenDeletedClassReturns(t *testing.T) {
 	}
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") }))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("a"))
-	if g := assigned(t, ns, "c", 3, 1).Status.Generation; g.ModelConfig != "strong" {
-		t.Errorf("%s answers", g.ModelConfig)
-	}
+	check.Equal(t, "model", "strong", assigned(t, ns, "c", 3, 1).Status.Generation.ModelConfig)
 }
 
 func TestTurnWaitsForItsDeletedModel(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	strong := modelConfig(ns, "strong")
 	create(t, strong)
 	create(t, naming(ns, "c", "strong", ""))
 	first := assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "queued")
 	deleteSettings(t, strong.DeepCopy())
 	answers(t, first, chattest.Calls("a"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound))
@@ -214,8 +200,7 @@ func TestTurnWaitsForItsDeletedModel(t *testing.T) {
 }
 
 func TestChatReportsMissingModelOfClass(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))
 	own := ofClass(ns, "own", "coder")
 	own.Spec.ModelConfigRef = refTo("gone")
@@ -233,8 +218,7 @@ func TestChatReportsMissingModelOfClass(t *testing.T) {
 }
 
 func TestClassKeepsModelsFromItsChats(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "dear"))
 	class := newClass(ns, "thrifty", func(s *v1alpha1.ChatClassSpec) {
 		s.Restrictions = &v1alpha1.ChatRestrictions{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "default"}}}
@@ -256,14 +240,11 @@ func TestClassKeepsModelsFromItsChats(t *testing.T) {
 	create(t, sayTo(ns, "c", "second", "dear", ""))
 	waitForReady(t, ns, "c", metav1.ConditionFalse, "ModelConfigNotAllowed")
 	patchSettings(t, class, `{"spec":{"restrictions":null}}`)
-	if g := assigned(t, ns, "c", 3, 1).Status.Generation; g.ModelConfig != "dear" {
-		t.Errorf("%s answers", g.ModelConfig)
-	}
+	check.Equal(t, "model", "dear", assigned(t, ns, "c", 3, 1).Status.Generation.ModelConfig)
 }
 
 func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	class := newClass(ns, "plain", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
 	create(t, class)
 	chat := newChat(ns, "c", "hello")
@@ -278,17 +259,14 @@ func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
 		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == v1alpha1.ReasonRestrictedByClass &&
 			strings.HasPrefix(c.Message, "ChatClass plain does not let its chats set spec.systemPrompt, spec.limits: ")
 	})
-	if err := cluster.Client.Delete(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), class))
 	eventually(t, "the chat has no class any more", func() bool {
 		return conditionOf(t, ns, "c", v1alpha1.ConditionSettingsIgnored) == nil && chatIn(t, ns, "c").Status.ChatClass == nil
 	})
 }
 
 func TestClassReportsMissingModelsAndDefault(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	first := newClass(ns, "a", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
 	create(t, first)
 	create(t, newClass(ns, "b", func(s *v1alpha1.ChatClassSpec) {
@@ -306,9 +284,7 @@ func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 			"ReferenceNotFound: Names ChatModelConfigs that do not exist or are disabled: gone")
 	})
 	create(t, modelConfig(ns, "gone"))
-	if err := cluster.Client.Delete(t.Context(), first, client.Preconditions{UID: &first.UID}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), first, client.Preconditions{UID: &first.UID}))
 	eventually(t, "it sees both", func() bool {
 		return strings.HasPrefix(says(v1alpha1.ConditionReady), "Accepted: Chats have it") &&
 			says(v1alpha1.ConditionReferencesUnresolved) == ""
@@ -316,15 +292,13 @@ func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 }
 
 func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	class := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.Defaults.Workspace = true, &v1alpha1.WorkspaceSource{
 			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
 	})
 	create(t, class)
-	create(t, newChat(ns, "c", "hello"))
-	begun := assigned(t, ns, "c", 1, 1)
+	begun := started(t, ns, "c", "hello")
 	if !begun.Status.Internal.Attempt.HasWorkspace {
 		t.Error("the chat has no workspace")
 	}
@@ -337,13 +311,10 @@ func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
 }
 
 func TestNamespaceKeepsSparePodForNextChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	pods := func() []corev1.Pod {
 		var list corev1.PodList
-		if err := cluster.Client.List(t.Context(), &list, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(ns)))
 		return list.Items
 	}
 	create(t, newClass(ns, "team", func(s *v1alpha1.ChatClassSpec) { s.Default, s.SpareGenerationPods = true, 1 }))

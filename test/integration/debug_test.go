@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // recording creates a recording that expires after the given time; zero: that does not say when.
@@ -42,8 +43,7 @@ func expired(t *testing.T, step *v1alpha1.ChatDebugStep) bool {
 }
 
 func TestARecordingGoesWhenItExpires(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	past, soon := recording(t, ns, "past", -time.Hour), recording(t, ns, "soon", 3*time.Second)
 	later, unsaid := recording(t, ns, "later", time.Hour), recording(t, ns, "unsaid", 0)
 	eventually(t, "the one whose time is up has gone", func() bool { return expired(t, past) })
@@ -56,15 +56,12 @@ func TestARecordingGoesWhenItExpires(t *testing.T) {
 	}
 	patch := client.RawPatch("application/merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationExpiresAt+`":"2020-01-01T00:00:00Z"}}}`))
-	if err := cluster.Client.Patch(t.Context(), later, patch); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), later, patch))
 	eventually(t, "the one whose time was moved has gone", func() bool { return expired(t, later) })
 }
 
 func TestDebugSettingsAreBounded(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	for seconds, valid := range map[int32]bool{59: false, 60: true, 2592000: true, 2592001: false} {
 		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "c-"}, Spec: v1alpha1.ChatSpec{
 			Debug: &v1alpha1.DebugSettings{Enabled: true, ExpireAfterSeconds: &seconds},
@@ -99,8 +96,7 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 }
 
 func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	begun := map[string]string{v1alpha1.AnnotationInProgress: "no-such-pod 2 " + time.Now().UTC().Format(time.RFC3339)}
 	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1alpha1.DebugRecording) {
 		s.State, s.Attempt = v1alpha1.DebugInProgress, 2
@@ -113,9 +109,7 @@ func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 		s.Attempts[0].State = v1alpha1.DebugError
 	})
 	eventually(t, "it is interrupted", func() bool {
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(step), step); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(step), step))
 		return step.State == v1alpha1.DebugInterrupted
 	})
 	s := &step.DebugRecording
@@ -130,8 +124,7 @@ func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 }
 
 func TestRecordingsGoWithTheMessagesThatTheyHold(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second", "third")
 	of := func(name, history string) *v1alpha1.ChatDebugStep {
 		return annotated(t, ns, name, map[string]string{v1alpha1.AnnotationHistory: history}, nil, nil)
@@ -147,15 +140,12 @@ func TestRecordingsGoWithTheMessagesThatTheyHold(t *testing.T) {
 }
 
 func TestRecordingsGoWhenTheirChatIsArchived(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second")
 	chat := chatIn(t, ns, "c")
 	mine, other := annotated(t, ns, "mine", nil, chat, nil), annotated(t, ns, "other", nil, nil, nil)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"archived":true}}`))
-	if err := cluster.Client.Patch(t.Context(), chat, patch); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), chat, patch))
 	eventually(t, "the recording has gone", func() bool { return expired(t, mine) })
 	if expired(t, other) {
 		t.Error("another one has gone, too")

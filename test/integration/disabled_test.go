@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func changeConfig(t *testing.T, ns, name string, change func(*v1alpha1.ChatModelConfigSpec)) {
@@ -20,9 +21,7 @@ func changeConfig(t *testing.T, ns, name string, change func(*v1alpha1.ChatModel
 	config := configIn(t, ns, name)
 	before := config.DeepCopy()
 	change(&config.Spec)
-	if err := cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)))
 }
 
 func naming(ns, name, config string, policy v1alpha1.ModelConfigUnavailablePolicy) *v1alpha1.Chat {
@@ -32,8 +31,7 @@ func naming(ns, name, config string, policy v1alpha1.ModelConfigUnavailablePolic
 }
 
 func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	eventually(t, "the configuration says that it is disabled", func() bool {
 		ready := meta.FindStatusCondition(configIn(t, ns, "off").Status.Conditions, v1alpha1.ConditionReady)
@@ -48,14 +46,11 @@ func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
 	})
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
 	changeConfig(t, ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = false })
-	if g := assigned(t, ns, "c", 1, 1).Status.Generation; g.ModelConfig != "off" {
-		t.Errorf("generation %+v", g)
-	}
+	check.Equal(t, "generation", "off", assigned(t, ns, "c", 1, 1).Status.Generation.ModelConfig)
 }
 
 func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "own"))
 	create(t, naming(ns, "c", "own", v1alpha1.ModelConfigUnavailableUseDefault))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
@@ -63,9 +58,7 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 		return meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionModelConfigFallback)
 	}
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if c := fallback(); c != nil {
-		t.Errorf("while its own answers, the chat says %+v", c)
-	}
+	check.Equal(t, "fallback of the chat", nil, fallback())
 	changeConfig(t, ns, "own", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
 	eventually(t, "the operator has seen that it is disabled", func() bool {
 		config := configIn(t, ns, "own")
@@ -74,9 +67,8 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 3, 1)
 	defaultModel := configIn(t, ns, "default").Spec.Model
-	if second.Status.Generation.ModelConfig != "default" || second.Status.Model != defaultModel {
-		t.Errorf("generation %+v of model %s", second.Status.Generation, second.Status.Model)
-	}
+	check.Equal(t, "generation", []any{"default", defaultModel},
+		[]any{second.Status.Generation.ModelConfig, second.Status.Model})
 	if c := fallback(); c == nil || c.Status != metav1.ConditionTrue ||
 		c.Reason != string(v1alpha1.ErrorModelConfigDisabled) ||
 		!strings.HasSuffix(c.Message, ": ChatModelConfig default, the namespace's default, answers instead") {
@@ -108,23 +100,18 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 }
 
 func TestADisabledFallbackIsNotAsked(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	create(t, modelConfig(ns, "on"))
 	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "off"}, {Name: "on"}}
 	})
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
-	if g := assigned(t, ns, "c", 1, 2).Status.Generation; g.ModelConfig != "on" {
-		t.Errorf("generation %+v", g)
-	}
+	answers(t, started(t, ns, "c", "hello"), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	check.Equal(t, "generation", "on", assigned(t, ns, "c", 1, 2).Status.Generation.ModelConfig)
 }
 
 func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	keyed := func(provider v1alpha1.ModelProvider, model string) func(*v1alpha1.ChatModelConfigSpec) {
 		return func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Provider, s.Model, s.BaseURL = provider, model, ""
@@ -152,10 +139,8 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 
 // The pods play a provider that says how much its model's context holds.
 func TestLearnedContextLimitIsKeptAndCompactedBy(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(7000, 1))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."), chattest.Fills(7000, 1))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	create(t, say(ns, "c", "second"))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Fails(v1alpha1.ErrorContextTooLong,

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // leastManifests is how many the pages have at least: fewer would mean that they are not found.
@@ -22,9 +24,7 @@ const leastManifests = 30
 func blocks(t *testing.T, page string) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	block, fenced := "", false
 	end := func() {
 		if block != "" {
@@ -81,9 +81,7 @@ func manifests(t *testing.T, page string) (objects []*unstructured.Unstructured)
 func TestTheManifestsOfTheDocsAreTaken(t *testing.T) {
 	ns, taken := bareNamespace(t), 0
 	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	strict := client.WithFieldValidation(cluster.Client, "Strict")
 	for _, page := range pages {
 		for _, o := range manifests(t, page) {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realpod"
 	"parley.dev/parley/test/modelserver"
 )
@@ -21,9 +22,7 @@ func servedNamespace(t *testing.T) (ns string, models *modelserver.Server, confi
 	models, err := modelserver.New(
 		modelserver.Script{
 			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := httptest.NewServer(models)
 	t.Cleanup(server.Close)
 	ns = bareNamespace(t)

@@ -38,8 +38,7 @@ func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
 }
 
 func TestAFamilyIsSelectedByItsRoot(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	top := working(ns, "top")
 	top.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(2))}
 	for _, chat := range []*v1alpha1.Chat{subChat(ns, "deep", "below"), newChat(ns, "other", "first"), top,
@@ -64,10 +63,8 @@ func TestAFamilyIsSelectedByItsRoot(t *testing.T) {
 }
 
 func TestFamilyIsArchivedTogetherOnceIdle(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	answers(t, assigned(t, ns, "root", 1, 1), chattest.Says("Fine."))
+	ns := parallel(t)
+	answers(t, started(t, ns, "root", "first"), chattest.Says("Fine."))
 	create(t, subChat(ns, "child", "root"))
 	busy := assigned(t, ns, "child", 1, 1)
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
@@ -88,8 +85,7 @@ func TestFamilyIsArchivedTogetherOnceIdle(t *testing.T) {
 }
 
 func TestArchivingEndsOnceTheChatIsIdle(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	for name, ends := range map[string]func(*testing.T, *v1alpha1.Chat){
 		"answered": func(t *testing.T, chat *v1alpha1.Chat) { answers(t, chat, chattest.Says("Fine.")) },
 		"failed": func(t *testing.T, chat *v1alpha1.Chat) {
@@ -115,8 +111,7 @@ func TestArchivingEndsOnceTheChatIsIdle(t *testing.T) {
 }
 
 func TestSubChatIsArchivedWithItsParent(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns)
 	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":true}}`)
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonArchived)
@@ -159,8 +154,7 @@ func TestSubChatBeyondFamilyLimitWaitsForSlot(t *testing.T) {
 }
 
 func TestSubChatIsSuspendedAndDeletedWithParent(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, subChat(ns, "child", "root"))
 	waitForReady(t, ns, "child", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorParentNotFound))
 	root := newChat(ns, "root", "")
@@ -179,8 +173,7 @@ func TestSubChatIsSuspendedAndDeletedWithParent(t *testing.T) {
 }
 
 func TestTheRootLimitsItsFamily(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	root := newChat(ns, "root", "")
 	root.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}
 	create(t, root)

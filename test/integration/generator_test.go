@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -14,23 +15,28 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
+// read reads an object from the API server.
+func read[T any, P interface {
+	*T
+	client.Object
+}](t *testing.T, ns, name string) P {
+	t.Helper()
+	o := P(new(T))
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, o); err != nil {
+		t.Fatalf("reading %T %s: %v", o, name, err)
+	}
+	return o
+}
+
 // chatIn reads a chat.
 func chatIn(t *testing.T, ns, name string) *v1alpha1.Chat {
 	t.Helper()
-	var chat v1alpha1.Chat
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &chat); err != nil {
-		t.Fatalf("reading chat %s: %v", name, err)
-	}
-	return &chat
+	return read[v1alpha1.Chat](t, ns, name)
 }
 
 func messageIn(t *testing.T, ns, name string) *v1alpha1.ChatMessage {
 	t.Helper()
-	var m v1alpha1.ChatMessage
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &m); err != nil {
-		t.Fatalf("reading message %s: %v", name, err)
-	}
-	return &m
+	return read[v1alpha1.ChatMessage](t, ns, name)
 }
 
 // assigned waits until the chat has an attempt at the given history version, and returns the chat.
@@ -48,6 +54,20 @@ func assigned(t *testing.T, ns, name string, version int64, attempt int32) *v1al
 		return g != nil && chat.Status.History.Version == version && g.Attempt == attempt
 	})
 	return chat
+}
+
+// started creates a chat with a prompt, and returns it with its first attempt.
+func started(t *testing.T, ns, name, prompt string) *v1alpha1.Chat {
+	t.Helper()
+	create(t, newChat(ns, name, prompt))
+	return assigned(t, ns, name, 1, 1)
+}
+
+// queued creates a message, and waits until it is queued.
+func queued(t *testing.T, ns, chat, name string) {
+	t.Helper()
+	create(t, say(ns, chat, name))
+	waitForMessage(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonQueued)
 }
 
 // answers lets the chat's generation pod answer the attempt under way.

@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
@@ -25,9 +26,7 @@ import (
 func reconcileErrors(t *testing.T) (failed float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, family := range families {
 		if family.GetName() != "controller_runtime_reconcile_errors_total" {
 			continue
@@ -87,13 +86,9 @@ func terminate(t *testing.T, ns string) {
 func finalize(t *testing.T, ns string) {
 	t.Helper()
 	namespace := &corev1.Namespace{}
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: ns}, namespace); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: ns}, namespace))
 	namespace.Spec.Finalizers = nil
-	if err := cluster.Client.SubResource("finalize").Update(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.SubResource("finalize").Update(t.Context(), namespace))
 	eventually(t, "namespace "+ns+" is gone", func() bool {
 		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKey{Name: ns}, namespace))
 	})
@@ -125,9 +120,7 @@ func TestANamespaceThatIsDeletedFailsNoReconcile(t *testing.T) {
 			finalize(t, ns)
 			create(t, newChat(other, "c", "hello"))
 			assigned(t, other, "c", 1, 1)
-			if after := reconcileErrors(t); after != before {
-				t.Errorf("%v passes failed", after-before)
-			}
+			check.Equal(t, "passes failed", before, reconcileErrors(t))
 		})
 	}
 }

@@ -18,8 +18,7 @@ func commanding(ns string) *v1alpha1.Chat {
 }
 
 func TestFirstStepStartsAndAwaitsWorkspaceOfServers(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	create(t, commanding(ns))
 	waitsForServers(t, ns, "the workspace in which they run: ")
@@ -29,8 +28,7 @@ func TestFirstStepStartsAndAwaitsWorkspaceOfServers(t *testing.T) {
 }
 
 func TestBrokenWorkspaceOfServersDoesNotBlockTurn(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := commanding(ns)
 	chat.Spec.Workspace.PodTemplateRef.Name = "none"
 	create(t, chat)

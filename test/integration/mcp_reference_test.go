@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/mcpkinds"
 )
 
@@ -24,9 +25,7 @@ var (
 // installMCP brings the kinds of a group into the cluster for the test.
 func installMCP(t *testing.T, group string) {
 	t.Helper()
-	if err := mcpkinds.Install(cluster.Config, group); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, mcpkinds.Install(cluster.Config, group))
 	t.Cleanup(func() {
 		if err := mcpkinds.Uninstall(cluster.Config, group); err != nil {
 			t.Error(err)
@@ -92,8 +91,7 @@ func TestModelCallWaitsUntilReferencedServerIsReady(t *testing.T) {
 }
 
 func TestModelCallSkipsServerOfUninstalledKind(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, referring(ns, ofToolHive))
 	chat := assigned(t, ns, "c", 1, 1)
 	told := chat.Status.Internal.MCPServers
@@ -107,9 +105,7 @@ func TestModelCallSkipsServerOfUninstalledKind(t *testing.T) {
 	server := mcpkinds.New(ofToolHive, ns, "tracker", map[string]any{"transport": "sse"}, nil)
 	create(t, server)
 	server.Object["status"] = map[string]any{"phase": "Ready", "url": "http://10.0.0.1:8080/sse#tracker"}
-	if err := cluster.Client.Status().Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), server))
 	answers(t, chat, chattest.Says("I could not look."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 	create(t, say(ns, "c", "again"))

@@ -24,8 +24,7 @@ func required(t *testing.T, ns string, calls int) *v1alpha1.RequiresActionStatus
 }
 
 func TestCallRequestingInputIsRepeatedWithAnswer(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	asking := v1alpha1.ToolCall{ID: "call_1", Name: "s__book", Input: `{}`}
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(asking, clock("call_2")))
@@ -62,10 +61,8 @@ func TestCallRequestingInputIsRepeatedWithAnswer(t *testing.T) {
 }
 
 func TestChatReportsServersMissingFromLatestReply(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "please"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("I could not look."), chattest.Without("tracker"))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "please"), chattest.Says("I could not look."), chattest.Without("tracker"))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 	unavailable := func() bool {
 		return meta.IsStatusConditionTrue(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)

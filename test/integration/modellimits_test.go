@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realpod"
 	"parley.dev/parley/test/kit/waiting"
 	"parley.dev/parley/test/modelserver"
@@ -46,8 +47,7 @@ func waitsForModel(t *testing.T, ns, chat, words string) {
 func TestConcurrentCallsOfAModelAreLimited(t *testing.T) {
 	t.Parallel()
 	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(1))})
-	create(t, newChat(ns, "first", "hello"))
-	first := assigned(t, ns, "first", 1, 1)
+	first := started(t, ns, "first", "hello")
 	create(t, newChat(ns, "second", "hello"))
 	waitsForModel(t, ns, "second", "ChatModelConfig default allows 1 concurrent call (spec.limits.concurrentCalls)")
 	create(t, newChat(ns, "third", "hello"))
@@ -78,8 +78,7 @@ func TestRequestsAndTokensOfAModelAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := limitedNamespace(t, c.limits)
-			create(t, newChat(ns, "first", "hello"))
-			answers(t, assigned(t, ns, "first", 1, 1), chattest.Says("Fine."))
+			answers(t, started(t, ns, "first", "hello"), chattest.Says("Fine."))
 			waitForPhase(t, ns, "first", v1alpha1.ChatWaiting)
 			create(t, newChat(ns, "second", "hello"))
 			waitsForModel(t, ns, "second", c.words)
@@ -92,8 +91,7 @@ func TestRequestsAndTokensOfAModelAreLimited(t *testing.T) {
 func TestRetryAfterOfOneChatHoldsAllOthers(t *testing.T) {
 	t.Parallel()
 	ns := limitedNamespace(t, v1alpha1.ModelLimits{})
-	create(t, newChat(ns, "first", "hello"))
-	answers(t, assigned(t, ns, "first", 1, 1), chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow,
+	answers(t, started(t, ns, "first", "hello"), chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow,
 		chattest.After(3600)))
 	waitForReady(t, ns, "first", metav1.ConditionUnknown, v1alpha1.ReasonRetrying)
 	create(t, newChat(ns, "second", "hello"))
@@ -113,22 +111,18 @@ func TestFallbackIsUsedWhilePrimaryModelIsLimited(t *testing.T) {
 		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "spare"}}
 	})
 	create(t, modelConfig(ns, "spare"))
-	create(t, newChat(ns, "first", "hello"))
-	answers(t, assigned(t, ns, "first", 1, 1), chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow,
+	answers(t, started(t, ns, "first", "hello"), chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow,
 		chattest.After(3600)))
 	assigned(t, ns, "first", 1, 2)
 	create(t, newChat(ns, "second", "hello"))
-	if g := assigned(t, ns, "second", 1, 1).Status.Generation; g.ModelConfig != "spare" {
-		t.Errorf("%s is asked while it must wait", g.ModelConfig)
-	}
+	check.Equal(t, "model", "spare", assigned(t, ns, "second", 1, 1).Status.Generation.ModelConfig)
 }
 
 func TestChatKeepsModelReservationWhileWaitingForSlot(t *testing.T) {
 	t.Parallel()
 	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(1))})
 	allow(t, ns, "one", 1)
-	create(t, newChat(ns, "first", "hello"))
-	first := assigned(t, ns, "first", 1, 1)
+	first := started(t, ns, "first", "hello")
 	for _, name := range []string{"second", "third"} {
 		create(t, newChat(ns, name, "hello"))
 		waitsForModel(t, ns, name, "1 concurrent call")
@@ -187,9 +181,7 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	const chats, concurrent = 300, 10
 	models, err := modelserver.New(modelserver.Script{
 		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	provider := &limitedProvider{models: models, wait: 2 * time.Second, refuse: 2}
 	server := httptest.NewServer(provider)
 	t.Cleanup(server.Close)
@@ -202,9 +194,7 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	runPods(t, ns)
 	waiting.Until(t, 4*patience, "every chat is answered", func() bool {
 		var list v1alpha1.ChatList
-		if err := cluster.Client.List(t.Context(), &list, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(ns)))
 		answered := 0
 		for i := range list.Items {
 			if turn := list.Items[i].Status.Turn; turn != nil && turn.Result == v1alpha1.TurnAnswered {

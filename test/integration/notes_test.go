@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // note is a message for people alone.
@@ -32,16 +33,14 @@ func waitForNote(t *testing.T, ns, name string, before int64) {
 }
 
 func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, note(ns, "c", "early"))
 	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "queued")
 	create(t, note(ns, "c", "amid")) // The queue is full.
 	waitForNote(t, ns, "amid", 1)
 	if got := chatIn(t, ns, "c").Status; len(got.Queue) != 1 || got.Turn.Message != "c-prompt" || got.History.Length != 1 {
@@ -52,9 +51,7 @@ func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 	waitForMessage(t, ns, "queued", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	create(t, note(ns, "c", "late"))
 	waitForNote(t, ns, "late", 4)
-	if got := *messageIn(t, ns, "amid").Status.Index; got != 1 {
-		t.Errorf("the earlier note has moved to %d", got)
-	}
+	check.Equal(t, "the earlier note has moved to", 1, *messageIn(t, ns, "amid").Status.Index)
 	remove(t, chatIn(t, ns, "c"))
 	for _, name := range []string{"early", "amid", "late"} {
 		waitGone(t, ns, name)
@@ -62,10 +59,8 @@ func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 }
 
 func TestANoteDecidesNothing(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "first"), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	before := chatIn(t, ns, "c").Status
 	create(t, note(ns, "c", "n"))
@@ -86,13 +81,11 @@ func TestANoteDecidesNothing(t *testing.T) {
 
 // Whoever may delete messages may create others under their names.
 func TestANoteTakesNoMessagesPlace(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second", "third")
 	create(t, say(ns, "c", "running"))
 	assigned(t, ns, "c", 7, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "queued")
 
 	replace := func(name string) {
 		remove(t, messageIn(t, ns, name))
@@ -107,22 +100,18 @@ func TestANoteTakesNoMessagesPlace(t *testing.T) {
 	for _, name := range []string{"queued", "running", "second"} {
 		waitForMessage(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonNoted)
 	}
-	if got := chatIn(t, ns, "c").Status.Turn.Message; got != "c-prompt" {
-		t.Errorf("the turn is that of %s", got)
-	}
+	check.Equal(t, "the turn is that of", "c-prompt", chatIn(t, ns, "c").Status.Turn.Message)
 }
 
 func TestANoteIsNoPrompt(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, note(ns, "c", "c-prompt"))
 	create(t, newChat(ns, "c", "first"))
 	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
 }
 
 func TestVisibilityCannotChange(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	for was, becomes := range map[v1alpha1.MessageVisibility]string{
 		"": `"People"`, v1alpha1.VisibleToAll: `"Model"`, v1alpha1.VisibleToModel: "null", v1alpha1.VisibleToPeople: `"All"`,
 	} {

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // providers are what a ChatModelConfig of each member of providerOptions says besides.
@@ -32,9 +34,7 @@ var providers = map[string]map[string]any{
 func optioned(t *testing.T, ns, of, options string) *unstructured.Unstructured {
 	t.Helper()
 	var given any
-	if err := json.Unmarshal([]byte(options), &given); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(options), &given))
 	spec := map[string]any{"model": "m", "providerOptions": given,
 		"apiKey": map[string]any{"secretKeyRef": map[string]any{"name": "keys", "key": "k"}}}
 	maps.Copy(spec, providers[of])
@@ -45,8 +45,7 @@ func optioned(t *testing.T, ns, of, options string) *unstructured.Unstructured {
 }
 
 func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	for of, refused := range map[string]map[string]string{
 		"openai": {
 			`["a"]`:                          "spec.providerOptions: Invalid value",
@@ -105,8 +104,7 @@ func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {
 }
 
 func TestOptionsOfTheProviderAreTaken(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	for of, options := range map[string]string{
 		"openai": `{"openai":{"store":true,"logitBias":[{"token":5,"bias":-100}],"prediction":{"content":"x"},
 			"metadata":[{"name":"team","value":"blue"}],"reasoningEffort":"none","topLogProbs":5}}`,
@@ -130,13 +128,10 @@ func TestOptionsOfTheProviderAreTaken(t *testing.T) {
 }
 
 func TestUnknownProviderOptionIsNeverStored(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	const unknown = `{"openai":{"usr":"x","user":"u"}}`
 	lax := optioned(t, ns, "openai", unknown)
-	if err := cluster.Client.Create(t.Context(), lax, client.FieldValidation(metav1.FieldValidationIgnore)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Create(t.Context(), lax, client.FieldValidation(metav1.FieldValidationIgnore)))
 	got, _, _ := unstructured.NestedMap(lax.Object, "spec", "providerOptions", "openai")
 	if _, there := got["usr"]; there || got["user"] != "u" {
 		t.Errorf("a client that is not strict has stored %v", got)

@@ -5,13 +5,13 @@ package integration
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // queueOf names the messages that wait, in their order.
@@ -41,13 +41,11 @@ func TestMessagesOfOneSecondKeepTheirOrder(t *testing.T) {
 	const n = 8
 	for name, first := range map[string]func(t *testing.T, ns string) (created []string){
 		"while the chat is busy": func(t *testing.T, ns string) []string {
-			create(t, newChat(ns, "c", "first"))
-			assigned(t, ns, "c", 1, 1)
+			started(t, ns, "c", "first")
 			return burst(t, ns, "c", n)
 		},
 		"while no manager runs": func(t *testing.T, ns string) []string {
-			create(t, newChat(ns, "c", "first"))
-			assigned(t, ns, "c", 1, 1)
+			started(t, ns, "c", "first")
 			restart := stopManager(t)
 			defer restart()
 			return burst(t, ns, "c", n)
@@ -68,40 +66,31 @@ func TestMessagesOfOneSecondKeepTheirOrder(t *testing.T) {
 			ns := namespace(t)
 			want := first(t, ns)
 			eventually(t, "all wait", func() bool { return len(queueOf(t, ns, "c")) == n })
-			if got := queueOf(t, ns, "c"); !slices.Equal(got, want) {
-				t.Errorf("the queue is %v, and they were created as %v", got, want)
-			}
+			check.Equal(t, "the queue", want, queueOf(t, ns, "c"))
 		})
 	}
 }
 
 func TestMessagesThatCutInKeepTheirOrder(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "waits"))
-	waitForMessage(t, ns, "waits", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "waits")
 	for _, name := range []string{"zuerst", "dann", "am-ende"} {
 		create(t, cutIn(ns, "c", name))
 		waitForMessage(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonQueued)
 	}
-	if got := queueOf(t, ns, "c"); !slices.Equal(got, []string{"zuerst", "dann", "am-ende", "waits"}) {
-		t.Errorf("the queue is %v", got)
-	}
+	check.Equal(t, "the queue is", []string{"zuerst", "dann", "am-ende", "waits"}, queueOf(t, ns, "c"))
 	create(t, say(ns, "c", "refused"))
 	waitForMessage(t, ns, "refused", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
 	answers(t, chatIn(t, ns, "c"), chattest.Interrupted())
-	if got := assigned(t, ns, "c", 2, 1).Status.Turn.Message; got != "zuerst" {
-		t.Errorf("message %s is answered first", got)
-	}
+	check.Equal(t, "message is answered first", "zuerst", assigned(t, ns, "c", 2, 1).Status.Turn.Message)
 }
 
 func TestNextStepKeepsReasonOfAbandonedCalls(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
 	create(t, chat)
@@ -113,9 +102,8 @@ func TestNextStepKeepsReasonOfAbandonedCalls(t *testing.T) {
 	answers(t, late, chattest.CallsOf(ticket("call_2")))
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "now")
 	stopped := assigned(t, ns, "c", 5, 1)
-	if got := messageIn(t, ns, "c-3-1").Spec.Generation.CallsGivenUpBefore; got != v1alpha1.CallsTimedOut {
-		t.Errorf("the next step says %q", got)
-	}
+	check.Equal(t, "the next step says", v1alpha1.CallsTimedOut,
+		messageIn(t, ns, "c-3-1").Spec.Generation.CallsGivenUpBefore)
 	// Who is quicker.
 	if got := stopped.Status.Turn.CallsGivenUp; got != v1alpha1.CallsCancelled && got != v1alpha1.CallsTimedOut {
 		t.Errorf("the second call was given up because of %q", got)
@@ -123,23 +111,19 @@ func TestNextStepKeepsReasonOfAbandonedCalls(t *testing.T) {
 	answers(t, stopped, chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	create(t, say(ns, "c", "next"))
-	if got := assigned(t, ns, "c", 6, 1).Status.Internal.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
-		t.Errorf("the next turn says %q", got)
-	}
+	check.Equal(t, "the next turn says", stopped.Status.Turn.CallsGivenUp,
+		assigned(t, ns, "c", 6, 1).Status.Internal.Turn.CallsGivenUpBefore)
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."))
 	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	edit(t, ns, "next", "Something else.")
-	if got := assigned(t, ns, "c", 8, 1).Status.Internal.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
-		t.Errorf("the edited turn says %q", got)
-	}
-	if got := messageIn(t, ns, "next").Status.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
-		t.Errorf("the message says %q", got)
-	}
+	check.Equal(t, "the edited turn says", stopped.Status.Turn.CallsGivenUp,
+		assigned(t, ns, "c", 8, 1).Status.Internal.Turn.CallsGivenUpBefore)
+	check.Equal(t, "the message says", stopped.Status.Turn.CallsGivenUp,
+		messageIn(t, ns, "next").Status.CallsGivenUpBefore)
 }
 
 func TestVersionsGrowAlongAResumedHistory(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)

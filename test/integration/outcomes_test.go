@@ -6,12 +6,12 @@ package integration
 import (
 	"encoding/json"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -72,9 +72,7 @@ func (c outcome) check(t *testing.T) {
 	fallback := modelserver.Rule{Match: modelserver.Match{Model: "spare"}, Reply: modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Say("Hello")}}}
 	models, err := modelserver.New(modelserver.Script{Rules: append(c.rules, fallback)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := httptest.NewServer(models)
 	t.Cleanup(server.Close)
 	ns := bareNamespace(t)
@@ -100,16 +98,12 @@ func (c outcome) check(t *testing.T) {
 		var body struct {
 			Model string `json:"model"`
 		}
-		if err := json.Unmarshal(r.Body, &body); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal(r.Body, &body))
 		asked[body.Model]++
 	}
 	st := chatIn(t, ns, "c").Status
 	if asked["main"] != c.asked || asked["spare"] != c.fallback || st.Turn.Steps != c.steps {
 		t.Errorf("asked %v, %d steps: %s", asked, st.Turn.Steps, printable(st))
 	}
-	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, c.told) {
-		t.Errorf("the model is told %s", last)
-	}
+	check.Contains(t, string(requests[len(requests)-1].Body), c.told)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -69,9 +70,7 @@ func (c outputCase) check(t *testing.T) {
 		rules = append(rules, modelserver.Rule{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{step}}})
 	}
 	models, err := modelserver.New(modelserver.Script{Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := httptest.NewServer(models)
 	t.Cleanup(server.Close)
 	ns := bareNamespace(t)
@@ -91,9 +90,7 @@ func (c outputCase) check(t *testing.T) {
 	if e := st.LastError; c.problem != "" && (e == nil || !strings.Contains(e.Message, c.problem)) {
 		t.Errorf("the error is %+v", e)
 	}
-	if got != c.output || st.Turn.Steps != c.steps {
-		t.Errorf("output %s after %d steps: %s", got, st.Turn.Steps, printable(st))
-	}
+	check.Equal(t, "output", []any{c.output, c.steps}, []any{got, st.Turn.Steps})
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionOutputReady)
 	switch {
 	case c.steps == 0:
@@ -116,9 +113,7 @@ func TestMessageAsksForItsOwnOutput(t *testing.T) {
 			Steps: []modelserver.Step{modelserver.Say(`{"ok":true}`)}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello")}}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := httptest.NewServer(models)
 	t.Cleanup(server.Close)
 	ns := bareNamespace(t)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
@@ -19,17 +20,13 @@ import (
 func hasNoImage(t *testing.T, ns, name string) {
 	t.Helper()
 	var pod corev1.Pod
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &pod))
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "relay",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
 			Message: "no such tag"}},
 	}}
-	if err := cluster.Client.Status().Update(t.Context(), &pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), &pod))
 }
 
 func TestUnstartedPodIsReplacedAndKubeletMessageReported(t *testing.T) {
@@ -62,8 +59,7 @@ func TestUnstartedPodIsReplacedAndKubeletMessageReported(t *testing.T) {
 }
 
 func TestStartingPodOfOldSettingsIsReplaced(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	bad := modelConfig(ns, "bad", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "odd", Key: "k"}}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // earlier is a message that stands for a conversation which ended with words of the role.
@@ -23,8 +24,7 @@ func earlier(ns, name string, last v1alpha1.MessageRole) *v1alpha1.ChatMessage {
 }
 
 func TestChatContinuesFromImportedHistory(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", ""))
 	create(t, earlier(ns, "before", v1alpha1.RoleAssistant))
 	waitForMessage(t, ns, "before", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
@@ -38,8 +38,7 @@ func TestChatContinuesFromImportedHistory(t *testing.T) {
 }
 
 func TestImportedHistoryEndingWithQuestionIsAnswered(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", ""))
 	create(t, earlier(ns, "before", v1alpha1.RoleUser))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("The seventh."))
@@ -47,9 +46,7 @@ func TestImportedHistoryEndingWithQuestionIsAnswered(t *testing.T) {
 	m := messageIn(t, ns, "before")
 	base := m.DeepCopy()
 	m.Spec.History[1] = v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant, Content: "Node eight."}
-	if err := cluster.Client.Patch(t.Context(), m, client.MergeFrom(base)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), m, client.MergeFrom(base)))
 	eventually(t, "the chat goes on from the edited history", func() bool {
 		st := chatIn(t, ns, "c").Status
 		return st.History.Head == "before" && st.History.Length == 1 && st.Phase == v1alpha1.ChatWaiting

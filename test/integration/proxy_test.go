@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/proxytest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -33,9 +34,7 @@ func startBehindProxy(t *testing.T) *behindProxy {
 	models, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{{
 		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hi")}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	b := &behindProxy{t: t, ns: bareNamespace(t), authority: proxytest.NewAuthority(t)}
 	b.proxy = proxytest.New(t, b.authority.Server(t, models, "models.test").URL)
 	b.proxy.User, b.proxy.Password = "sk-any", "sk-any" // As realpod has every key.
@@ -94,9 +93,7 @@ func TestCABundleIsTrustedForModelBehindProxy(t *testing.T) {
 	b.fails(v1alpha1.ErrorModelConfigInvalid, `ChatModelConfig default cannot be used: key "ca.crt" of ConfigMap corp, `+
 		"which caBundleFrom names, does not exist in namespace "+b.ns)
 	b.is(metav1.ConditionUnknown, v1alpha1.ReasonCABundleNotFound)
-	if asked := b.proxy.Asked(); asked != nil {
-		t.Errorf("without authorities the proxy is asked %v", asked)
-	}
+	check.Equal(t, "without authorities the proxy is asked", nil, b.proxy.Asked())
 	b.authorities(b.authority.PEM)
 	create(t, say(b.ns, "c", "again"))
 	waitForReady(t, b.ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
@@ -121,9 +118,7 @@ func TestAPodMountsTheCredentialsOfAProxy(t *testing.T) {
 	t.Parallel()
 	b := startBehindProxy(t)
 	var pods corev1.PodList
-	if err := cluster.Client.List(t.Context(), &pods, client.InNamespace(b.ns)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &pods, client.InNamespace(b.ns)))
 	for _, volume := range pods.Items[0].Spec.Volumes {
 		if volume.Secret != nil && volume.Secret.SecretName == "login" && len(volume.Secret.Items) == 2 {
 			return

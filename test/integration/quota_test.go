@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func chatQuota(ns, name string, chats, subChats *int32) *v1alpha1.ChatQuota {
@@ -34,9 +35,7 @@ func waitForQuota(t *testing.T, ns, name string, generation int64, reason v1alph
 	t.Helper()
 	eventually(t, fmt.Sprintf("generation %d of quota %s is Ready because of %s", generation, name, reason), func() bool {
 		quota := chatQuota(ns, name, nil, nil)
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 		c := meta.FindStatusCondition(quota.Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == reason &&
 			c.ObservedGeneration == generation
@@ -57,9 +56,7 @@ func waitForHolder(t *testing.T, ns, chat, message string) {
 func generating(t *testing.T, ns string) (names []string) {
 	t.Helper()
 	var chats v1alpha1.ChatList
-	if err := cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)))
 	for i := range chats.Items {
 		if chats.Items[i].Status.Generation != nil {
 			names = append(names, chats.Items[i].Name)
@@ -69,8 +66,7 @@ func generating(t *testing.T, ns string) (names []string) {
 }
 
 func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	allow(t, ns, "team", 2)
 	for i := range 10 {
 		create(t, newChat(ns, fmt.Sprint("c", i), "first"))
@@ -79,9 +75,7 @@ func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
 		": wait until a chat is done, or raise spec.generating.chats there"
 	waiting := func(message string) (n int) {
 		var chats v1alpha1.ChatList
-		if err := cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)))
 		for i := range chats.Items {
 			c := meta.FindStatusCondition(chats.Items[i].Status.Conditions, v1alpha1.ConditionReady)
 			if v1alpha1.ReasonOf(c) == v1alpha1.ReasonWaitingForCapacity && c.Message == message {
@@ -146,8 +140,7 @@ func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 	ns := namespace(t)
 	create(t, chatQuota(ns, "team", new(int32(1)), new(int32(1))))
 	waitForQuota(t, ns, "team", 1, v1alpha1.ReasonInForce)
-	create(t, newChat(ns, "one", "first"))
-	one := assigned(t, ns, "one", 1, 1)
+	one := started(t, ns, "one", "first")
 	for _, name := range []string{"two", "three", "four"} {
 		create(t, newChat(ns, name, "first"))
 		waitForReady(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
@@ -166,13 +159,11 @@ func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 }
 
 func TestOfSeveralQuotasTheSmallestCounts(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	allow(t, ns, "large", 5)
 	allow(t, ns, "small", 1)
 	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonSmallerQuota)
-	create(t, newChat(ns, "one", "first"))
-	assigned(t, ns, "one", 1, 1)
+	started(t, ns, "one", "first")
 	create(t, newChat(ns, "two", "first"))
 	waitForHolder(t, ns, "two", "ChatQuota small allows 1 chat ")
 	remove(t, chatQuota(ns, "small", nil, nil))
@@ -188,9 +179,7 @@ func TestClusterQuotaHoldsNamespacesAndTheirSum(t *testing.T) {
 	inForce := func(generation int64) {
 		t.Helper()
 		eventually(t, "the ClusterChatQuota is in force", func() bool {
-			if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 			c := meta.FindStatusCondition(quota.Status.Conditions, v1alpha1.ConditionReady)
 			return c != nil && c.Status == metav1.ConditionTrue && quota.Status.ObservedGeneration == generation
 		})
@@ -219,9 +208,7 @@ func TestQuotaIsNotWrittenForChats(t *testing.T) {
 	allow(t, ns, "team", 1)
 	version := func() string {
 		quota := chatQuota(ns, "team", nil, nil)
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 		return quota.ResourceVersion
 	}
 	before := version()
@@ -231,8 +218,7 @@ func TestQuotaIsNotWrittenForChats(t *testing.T) {
 		waitForPhase(t, ns, fmt.Sprint("c", i), v1alpha1.ChatWaiting)
 	}
 	stopManager(t)() // Nor does a new manager have anything to add.
-	create(t, newChat(ns, "last", "first"))
-	assigned(t, ns, "last", 1, 1)
+	started(t, ns, "last", "first")
 	if after := version(); after != before {
 		t.Errorf("the quota went from version %s to %s", before, after)
 	}

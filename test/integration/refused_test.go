@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // noneOf is a quota of zero of the resource, in force at once: the controller that fills its status does not run here.
@@ -28,9 +29,7 @@ func noneOf(t *testing.T, ns string, what corev1.ResourceName) *corev1.ResourceQ
 		Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	create(t, quota)
 	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
-	if err := cluster.Client.Status().Update(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), quota))
 	return quota
 }
 
@@ -61,9 +60,7 @@ func waitForRefusal(t *testing.T, ns, chat string, reason v1alpha1.ConditionReas
 func eventsOf(t *testing.T, ns, name string, reason v1alpha1.EventReason) (notes []string) {
 	t.Helper()
 	var events eventsv1.EventList
-	if err := cluster.Client.List(t.Context(), &events, client.InNamespace(ns)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &events, client.InNamespace(ns)))
 	for _, e := range events.Items {
 		if e.Regarding.Name == name && e.Reason == string(reason) {
 			notes = append(notes, e.Note)
@@ -87,8 +84,7 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 			"maximum memory usage per Container is 16Mi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := namespace(t)
+			ns := parallel(t)
 			why := c.refuse(t, ns)
 			create(t, newChat(ns, "c", "hello"))
 			waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRefused, c.words)
@@ -110,10 +106,8 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 }
 
 func TestRejectedPodMakesAnsweredChatNotReady(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	chat := started(t, ns, "c", "hello")
 	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	noneOf(t, ns, corev1.ResourcePods)
@@ -126,8 +120,7 @@ func TestRejectedPodMakesAnsweredChatNotReady(t *testing.T) {
 }
 
 func TestRefusedPromptIsSaid(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
 	create(t, newChat(ns, "c", "hello"))
 	waitForRefusal(t, ns, "c", v1alpha1.ReasonPromptRefused, "exceeded quota: nothing")
@@ -142,8 +135,7 @@ func TestTakenPromptNameIsReportedUntilFree(t *testing.T) {
 		"by another text":              func(*v1alpha1.ChatMessage) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := namespace(t)
+			ns := parallel(t)
 			taken := say(ns, "c", "c-prompt")
 			stranger(taken)
 			create(t, taken)
@@ -151,14 +143,10 @@ func TestTakenPromptNameIsReportedUntilFree(t *testing.T) {
 			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptNameTaken)
 			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
 			ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
-			if !strings.Contains(ready.Message, "Message c-prompt has the name") {
-				t.Errorf("it says %q", ready.Message)
-			}
+			check.Contains(t, ready.Message, "Message c-prompt has the name")
 			remove(t, taken)
 			assigned(t, ns, "c", 1, 1)
-			if got := messageIn(t, ns, "c-prompt").Spec.Content; got != "what was asked" {
-				t.Errorf("the model is asked %q", got)
-			}
+			check.Equal(t, "the model is asked", "what was asked", messageIn(t, ns, "c-prompt").Spec.Content)
 		})
 	}
 }
@@ -200,8 +188,7 @@ func denyMessage(t *testing.T, ns, text string) *admissionv1.ValidatingAdmission
 
 // A quota would not do: the API server continues to refuse for a moment after it is gone, and then Parley may be first.
 func TestForgedPromptIsNotAsked(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	policy := denyMessage(t, ns, "what was asked")
 	create(t, newChat(ns, "c", "what was asked"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused)

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // kept is a chat that goes so many seconds after it came to rest.
@@ -41,8 +42,7 @@ func answersPrompt(t *testing.T, ns, name string) {
 }
 
 func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, kept(ns, "c", 1))
 	first := assigned(t, ns, "c", 1, 1)
 	sub := newChat(ns, "sub", "look it up")
@@ -60,9 +60,7 @@ func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
 	eventually(t, "the family goes", func() bool { return chatIsGone(t, ns, "c") && chatIsGone(t, ns, "sub") })
 	eventually(t, "their messages go", func() bool {
 		var messages v1alpha1.ChatMessageList
-		if err := cluster.Client.List(t.Context(), &messages, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), &messages, client.InNamespace(ns)))
 		return len(messages.Items) == 0
 	})
 	eventually(t, "an Event says so", func() bool {
@@ -71,8 +69,7 @@ func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
 }
 
 func TestAMessageKeepsAChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, kept(ns, "c", 3600))
 	answersPrompt(t, ns, "c")
 	if chatIn(t, ns, "c").Status.ExpiresAt == nil {
@@ -107,8 +104,7 @@ func TestStartingManagerFindsExpiredChats(t *testing.T) {
 }
 
 func TestClassRetentionAppliesToIdleChats(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	class := newClass(ns, "short-lived")
 	create(t, class)
 	create(t, ofClass(ns, "c", "short-lived"))

@@ -8,17 +8,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestFailedAttemptIsRetriedWhenDue(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "hello"), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	eventually(t, "the retry is announced", func() bool {
 		st := chatIn(t, ns, "c").Status
 		return st.Retry != nil && st.Retry.Attempt == 1 && st.Generation == nil &&
@@ -35,10 +33,8 @@ func TestFailedAttemptIsRetriedWhenDue(t *testing.T) {
 }
 
 func TestRetryingChatIsInterrupted(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow,
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "hello"), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow,
 		func(e *v1alpha1.GenerationError) { e.RetryAfterSeconds = new(int32(3600)) }))
 	eventually(t, "the retry is announced", func() bool { return chatIn(t, ns, "c").Status.Retry != nil })
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "1")
@@ -49,8 +45,7 @@ func TestRetryingChatIsInterrupted(t *testing.T) {
 }
 
 func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	second := configIn(t, ns, "default").DeepCopy()
 	second.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "second"}
 	second.Spec.Default, second.Spec.Model = false, "the-second"
@@ -60,16 +55,12 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 		return meta.IsStatusConditionTrue(configIn(t, ns, "default").Status.Conditions,
 			v1alpha1.ConditionReferencesUnresolved)
 	})
-	if ready := meta.FindStatusCondition(configIn(t, ns, "default").Status.Conditions,
-		v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue {
-		t.Errorf("chats are answered without it, and Ready is %+v", ready)
-	}
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	check.Equal(t, "chats are answered without it, and Ready is", metav1.ConditionTrue,
+		meta.FindStatusCondition(configIn(t, ns, "default").Status.Conditions, v1alpha1.ConditionReady).Status)
+	answers(t, started(t, ns, "c", "hello"), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	chat := assigned(t, ns, "c", 1, 2)
-	if g := chat.Status.Generation; g.ModelConfig != "second" || chat.Status.Model != "the-second" {
-		t.Errorf("asked is %+v, shown as %s", g, chat.Status.Model)
-	}
+	g := chat.Status.Generation
+	check.Equal(t, "asked is", []any{"second", "the-second"}, []any{g.ModelConfig, chat.Status.Model})
 	answers(t, chat, chattest.Fails(v1alpha1.ErrorUsageLimitReached))
 	eventually(t, "the turn has failed", func() bool {
 		e := chatIn(t, ns, "c").Status.LastError
@@ -78,8 +69,7 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 }
 
 func TestCompactionIsMadeOncePerToken(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "early")
 	eventually(t, "it is refused while the chat is busy",
@@ -89,28 +79,22 @@ func TestCompactionIsMadeOncePerToken(t *testing.T) {
 
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
 	chat := assigned(t, ns, "c", 3, 1)
-	if st := chat.Status; st.Generation.Action != v1alpha1.ActionCompact ||
-		st.Internal.Compaction != v1alpha1.CompactionManual ||
-		readyReason(st.Conditions) != v1alpha1.ReasonCompacting {
-		t.Errorf("status is %+v", st)
-	}
+	st := chat.Status
+	check.Equal(t, "status is", []any{v1alpha1.ActionCompact, v1alpha1.CompactionManual, v1alpha1.ReasonCompacting},
+		[]any{st.Generation.Action, st.Internal.Compaction, readyReason(st.Conditions)})
 	answers(t, chat, chattest.Compacts("They greeted.", chattest.From(2)))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 3)
-	if st := chatIn(t, ns, "c").Status; st.History.ContextStart != 2 || !st.Context.Compacted ||
-		st.Internal.Compaction != "" ||
-		st.Turn.Result != v1alpha1.TurnAnswered {
-		t.Errorf("status is %+v", st)
-	}
+	st = chatIn(t, ns, "c").Status
+	check.Equal(t, "status is", []any{2, true, "", v1alpha1.TurnAnswered},
+		[]any{st.History.ContextStart, st.Context.Compacted, st.Internal.Compaction, st.Turn.Result})
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "again")
 	eventually(t, "there is nothing more to compact",
 		func() bool { return requested(t, ns, "c", "again") == v1alpha1.RequestRefused })
 }
 
 func TestACompactionCanBeInterrupted(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(10, 1))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."), chattest.Fills(10, 1))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
 	chat := assigned(t, ns, "c", 3, 1)
@@ -118,18 +102,12 @@ func TestACompactionCanBeInterrupted(t *testing.T) {
 	eventually(t, "the pod is told", func() bool { return chatIn(t, ns, "c").Status.Phase == v1alpha1.ChatInterrupting })
 	answers(t, chat, chattest.Interrupted())
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
-	if got := chatIn(t, ns, "c").Status.Turn.Result; got != v1alpha1.TurnAnswered {
-		t.Errorf("the turn is said to be %s", got)
-	}
+	check.Equal(t, "the turn is said to be", v1alpha1.TurnAnswered, chatIn(t, ns, "c").Status.Turn.Result)
 }
 
 func configIn(t *testing.T, ns, name string) *v1alpha1.ChatModelConfig {
 	t.Helper()
-	var config v1alpha1.ChatModelConfig
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &config); err != nil {
-		t.Fatalf("reading ChatModelConfig %s: %v", name, err)
-	}
-	return &config
+	return read[v1alpha1.ChatModelConfig](t, ns, name)
 }
 
 func requested(t *testing.T, ns, chat, token string) v1alpha1.RequestOutcome {

@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheSamplesAreTaken(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	paths, err := filepath.Glob("../../config/samples/*.yaml")
 	if err != nil || len(paths) < 5 {
 		t.Fatalf("found %v, %v", paths, err)
@@ -25,9 +26,7 @@ func TestTheSamplesAreTaken(t *testing.T) {
 	strict := client.WithFieldValidation(cluster.Client, "Strict")
 	for _, path := range paths {
 		file, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		defer func() { _ = file.Close() }() // It was only read.
 		for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 			object := &unstructured.Unstructured{}

@@ -12,20 +12,19 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestChatReportsMissingSkillAndResumesOnceCreated(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "pdf"}}}
 	create(t, chat)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorConfigMapNotFound))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
-	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ErrorConfigMapNotFound) {
-		t.Errorf("Ready is %+v", ready)
-	}
+	check.Equal(t, "Ready is", []any{metav1.ConditionFalse, string(v1alpha1.ErrorConfigMapNotFound)},
+		[]any{ready.Status, ready.Reason})
 	create(t, say(ns, "c", "again"))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "again", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
@@ -46,40 +45,34 @@ func handled(t *testing.T, ns, chat string, kind v1alpha1.RequestKind, token str
 }
 
 func TestWorkspaceContextIsRefreshedOnRequest(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	create(t, working(ns, "root"))
 	begun := assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
 	annotate(t, ns, "root", v1alpha1.AnnotationRefreshContext, "now")
-	if r := handled(t, ns, "root", v1alpha1.RequestRefreshContext, "now"); r.Outcome != v1alpha1.RequestDone {
-		t.Errorf("in a turn: %+v", r)
-	}
+	check.Equal(t, "in a turn", v1alpha1.RequestDone,
+		handled(t, ns, "root", v1alpha1.RequestRefreshContext, "now").Outcome)
 	answers(t, begun, chattest.Says("Fine."))
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
 	annotate(t, ns, "root", v1alpha1.AnnotationRefreshContext, "again")
-	if r := handled(t, ns, "root", v1alpha1.RequestRefreshContext, "again"); r.Outcome != v1alpha1.RequestDone {
-		t.Errorf("at rest: %+v", r)
-	}
+	check.Equal(t, "at rest", v1alpha1.RequestDone,
+		handled(t, ns, "root", v1alpha1.RequestRefreshContext, "again").Outcome)
 	chat := chatIn(t, ns, "root")
 	if st := chat.Status; st.Internal.ContextRefreshedVersion != st.History.Version || st.Phase != v1alpha1.ChatWaiting {
 		t.Errorf("the status is %+v", st)
 	}
 	// A sub-chat has a conversation of its own, and asks for itself.
-	if got := chatIn(t, ns, "sub").Status.Internal.ContextRefreshedVersion; got != 0 {
-		t.Errorf("the sub-chat was asked at version %d", got)
-	}
+	check.Equal(t, "the sub-chat was asked at version", 0,
+		chatIn(t, ns, "sub").Status.Internal.ContextRefreshedVersion)
 	assigned(t, ns, "sub", 1, 1)
 	annotate(t, ns, "sub", v1alpha1.AnnotationRefreshContext, "now")
-	if r := handled(t, ns, "sub", v1alpha1.RequestRefreshContext, "now"); r.Outcome != v1alpha1.RequestDone {
-		t.Errorf("in a sub-chat: %+v", r)
-	}
+	check.Equal(t, "in a sub-chat", v1alpha1.RequestDone,
+		handled(t, ns, "sub", v1alpha1.RequestRefreshContext, "now").Outcome)
 }
 
 func TestEachKindOfRequestHasItsRecord(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns)
 	for _, kind := range v1alpha1.RequestKinds() {
 		annotate(t, ns, "c", kind.Annotation(), "u")
@@ -88,7 +81,6 @@ func TestEachKindOfRequestHasItsRecord(t *testing.T) {
 	if got := chatIn(t, ns, "c").Status.Requests; len(got) != len(v1alpha1.RequestKinds()) {
 		t.Errorf("the status has %+v", got)
 	}
-	if r := handled(t, ns, "c", v1alpha1.RequestRefreshContext, "u"); r.Outcome != v1alpha1.RequestRefused {
-		t.Errorf("without a workspace: %+v", r)
-	}
+	check.Equal(t, "without a workspace", v1alpha1.RequestRefused,
+		handled(t, ns, "c", v1alpha1.RequestRefreshContext, "u").Outcome)
 }

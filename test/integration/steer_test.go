@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // cutIn is a message that interrupts.
@@ -66,8 +67,7 @@ func waitGone(t *testing.T, ns, name string) {
 // answered begins a chat whose turns on these messages are over: versions 1, 3, ... answered by c-1-1, c-3-1, ...
 func answered(t *testing.T, ns string, more ...string) {
 	t.Helper()
-	create(t, newChat(ns, "c", "first"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	answers(t, started(t, ns, "c", "first"), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	for i, name := range more {
 		create(t, say(ns, "c", name))
@@ -77,10 +77,8 @@ func answered(t *testing.T, ns string, more ...string) {
 }
 
 func TestAnAnnotationInterruptsOnce(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	started(t, ns, "c", "first")
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "one")
 	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
@@ -99,12 +97,9 @@ func TestAnAnnotationInterruptsOnce(t *testing.T) {
 }
 
 func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	ns := parallel(t)
+	started(t, ns, "c", "first")
+	queued(t, ns, "c", "queued")
 	create(t, cutIn(ns, "c", "urgent"))
 	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
 	answers(t, chatIn(t, ns, "c"), chattest.Interrupted())
@@ -123,8 +118,7 @@ func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 }
 
 func TestEditSupersedesWhatFollowed(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second", "third")
 	edit(t, ns, "second", "I meant something else")
 	chat := assigned(t, ns, "c", 7, 1)
@@ -148,12 +142,9 @@ func TestEditSupersedesWhatFollowed(t *testing.T) {
 }
 
 func TestEditDuringGenerationDiscardsStaleReply(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	old := assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	ns := parallel(t)
+	old := started(t, ns, "c", "first")
+	queued(t, ns, "c", "queued")
 	edit(t, ns, "c-prompt", "I meant something else")
 	fresh := assigned(t, ns, "c", 2, 1)
 	waitForMessage(t, ns, "queued", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
@@ -164,8 +155,7 @@ func TestEditDuringGenerationDiscardsStaleReply(t *testing.T) {
 }
 
 func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second")
 	remove(t, messageIn(t, ns, "c-3-1"))
 	chat := assigned(t, ns, "c", 5, 1)
@@ -178,8 +168,7 @@ func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
 }
 
 func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second", "third")
 	remove(t, messageIn(t, ns, "second"))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
@@ -190,16 +179,13 @@ func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "", 0)
 	create(t, say(ns, "c", "afresh"))
 	chat := assigned(t, ns, "c", 9, 1)
-	if got := chat.Status; got.History.Head != "afresh" || got.History.Length != 1 {
-		t.Errorf("history %+v", got.History)
-	}
+	got := chat.Status
+	check.Equal(t, "history", []any{"afresh", 1}, []any{got.History.Head, got.History.Length})
 }
 
 func TestASuspendedChatHoldsItsWork(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	started(t, ns, "c", "first")
 	patch(t, newChat(ns, "c", ""), `{"spec":{"suspend":true}}`)
 	answers(t, chatIn(t, ns, "c"), chattest.Calls("call_1"))
 	eventually(t, "the chat says that it is suspended", func() bool {
@@ -212,8 +198,7 @@ func TestASuspendedChatHoldsItsWork(t *testing.T) {
 }
 
 func TestClearingHidesTheOldContextFromTheModel(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns)
 	annotate(t, ns, "c", v1alpha1.AnnotationClear, "one")
 	eventually(t, "the context begins behind the reply", func() bool {
@@ -233,8 +218,7 @@ func TestDeletionWhileManagerIsDownIsDetected(t *testing.T) {
 	remove(t, messageIn(t, ns, "c-1-1"))
 	restart()
 	chat := assigned(t, ns, "c", 5, 1)
-	if got := chat.Status; got.History.Head != "c-prompt" || got.History.Length != 1 {
-		t.Errorf("history %+v", got.History)
-	}
+	got := chat.Status
+	check.Equal(t, "history", []any{"c-prompt", 1}, []any{got.History.Head, got.History.Length})
 	waitForMessage(t, ns, "second", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
 }

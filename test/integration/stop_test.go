@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // waitForStop waits until a tool has ended the turn that the message began.
@@ -17,16 +18,13 @@ func waitForStop(t *testing.T, ns, message, tool, head string, length int64) {
 	t.Helper()
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, head, length)
 	st := chatIn(t, ns, "c").Status
-	if st.Turn.Result != v1alpha1.TurnStoppedAfterTool || st.Turn.StoppedBy != tool ||
-		readyReason(st.Conditions) != v1alpha1.ReasonStoppedAfterTool {
-		t.Errorf("the turn is %+v, Ready because of %s", st.Turn, readyReason(st.Conditions))
-	}
+	check.Equal(t, "the turn is", []any{v1alpha1.TurnStoppedAfterTool, tool, v1alpha1.ReasonStoppedAfterTool},
+		[]any{st.Turn.Result, st.Turn.StoppedBy, readyReason(st.Conditions)})
 	waitForMessage(t, ns, message, metav1.ConditionTrue, v1alpha1.ReasonStoppedAfterTool)
 }
 
 func TestBuiltInToolStopsTheTurn(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "What time is it?")
 	chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}}
 	create(t, chat)
@@ -42,8 +40,7 @@ func TestBuiltInToolStopsTheTurn(t *testing.T) {
 }
 
 func TestClientsResultStopsTheTurnForGood(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
 	create(t, chat)
@@ -77,8 +74,7 @@ func TestClientsResultStopsTheTurnForGood(t *testing.T) {
 }
 
 func TestClientsResultStopsTheTurnAfterApprovedCalls(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
 	create(t, chat)
@@ -87,10 +83,9 @@ func TestClientsResultStopsTheTurnAfterApprovedCalls(t *testing.T) {
 	create(t, resultsOf(ns, "done", "call_1", `{"number":1}`))
 	create(t, decision(t, ns, "call_2", v1alpha1.DecisionApprove))
 	chat = assigned(t, ns, "c", 3, 1)
-	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || got.Turn.StoppedBy != "open_ticket" ||
-		got.Turn.Result != "" {
-		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
-	}
+	got := chat.Status
+	check.Equal(t, "generation", []any{v1alpha1.ActionExecuteTools, "open_ticket", ""},
+		[]any{got.Generation.Action, got.Turn.StoppedBy, got.Turn.Result})
 	answers(t, chat, chattest.Results("call_1"))
 	waitForStop(t, ns, "c-prompt", "open_ticket", "c-3-1", 4)
 }

@@ -90,3 +90,17 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	waiting.Until(t, patience, what, condition)
 }
+
+// parallel runs the test in parallel with others, in a namespace with a default ChatModelConfig.
+func parallel(t *testing.T) string {
+	t.Helper()
+	t.Parallel()
+	return namespace(t)
+}
+
+// parallelBare runs the test in parallel with others, in an empty namespace.
+func parallelBare(t *testing.T) string {
+	t.Helper()
+	t.Parallel()
+	return bareNamespace(t)
+}

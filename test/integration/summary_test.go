@@ -12,20 +12,17 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // configured changes the namespace's default ChatModelConfig.
 func configured(t *testing.T, ns string, change func(*v1alpha1.ChatModelConfigSpec)) {
 	t.Helper()
 	var config v1alpha1.ChatModelConfig
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, &config); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, &config))
 	before := config.DeepCopy()
 	change(&config.Spec)
-	if err := cluster.Client.Patch(t.Context(), &config, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), &config, client.MergeFrom(before)))
 }
 
 // turnSummary is what a generation pod would create after the reply that it gave to this attempt.
@@ -49,11 +46,9 @@ func isGone(t *testing.T, m *v1alpha1.ChatMessage) {
 }
 
 func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
 	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
@@ -61,10 +56,9 @@ func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 	create(t, said)
 	hasSummary(t, ns, "c", "Found the leak", v1alpha1.TurnSummaryFromModel)
 	isGone(t, said)
-	if st := chatIn(t, ns, "c").Status; st.History.Version != 2 || st.History.Length != 2 ||
-		st.Usage.TotalTokens != 15+4 || st.Phase != v1alpha1.ChatWaiting {
-		t.Errorf("the status is %+v", st)
-	}
+	st := chatIn(t, ns, "c").Status
+	check.Equal(t, "the status is", []any{2, 2, 15 + 4, v1alpha1.ChatWaiting},
+		[]any{st.History.Version, st.History.Length, st.Usage.TotalTokens, st.Phase})
 
 	create(t, say(ns, "c", "second"))
 	chat = assigned(t, ns, "c", 3, 1)
@@ -78,11 +72,9 @@ func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 }
 
 func TestLateTurnSummaryIsRemoved(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	create(t, say(ns, "c", "second"))
@@ -93,25 +85,19 @@ func TestLateTurnSummaryIsRemoved(t *testing.T) {
 	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
 	answers(t, second, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
-	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
-		t.Errorf("the usage is %+v", st.Usage)
-	}
+	check.Equal(t, "the usage is", 30, chatIn(t, ns, "c").Status.Usage.TotalTokens)
 }
 
 func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	second := say(ns, "c", "second")
 	create(t, second)
 	chat := assigned(t, ns, "c", 3, 1)
 	t.Log("The second message goes before its answer counts; the pod knows nothing of that yet.")
-	if err := cluster.Client.Delete(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), second))
 	eventually(t, "the first turn is the last one", func() bool {
 		st := chatIn(t, ns, "c").Status
 		return st.Phase == v1alpha1.ChatWaiting && st.History.Version == 4 && st.History.Length == 2
@@ -122,17 +108,13 @@ func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	isGone(t, late)
-	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
-		t.Errorf("the late summary was counted: %+v", st.Usage)
-	}
+	check.Equal(t, "the late summary was counted", 30, chatIn(t, ns, "c").Status.Usage.TotalTokens)
 }
 
 func TestDisabledTurnSummaryIsRemovedFromIdleChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = nil })
 	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "", "")
@@ -143,10 +125,8 @@ func TestDisabledTurnSummaryIsRemovedFromIdleChat(t *testing.T) {
 }
 
 func TestSummariesThatAreNoneAreRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	chat := started(t, ns, "c", "hello")
 	long := turnSummary(chat, "This is a summary of a turn that has far more than sixty characters")
 	if err := cluster.Client.Create(t.Context(), long); !apierrors.IsInvalid(err) {
 		t.Errorf("a long one: %v", err)
@@ -158,18 +138,14 @@ func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestAnotherTitleIsAskedForByToken(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
 	chat := chatIn(t, ns, "c")
 	before := chat.DeepCopy()
 	chat.Annotations = map[string]string{v1alpha1.AnnotationTitle: "again"}
-	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleOutdated)
 	create(t, say(ns, "c", "second"))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."), chattest.Titles("Full disks", v1alpha1.TitleFromModel))

@@ -9,16 +9,15 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // soon is far below the hour after which an attempt is given up whatever its pod says.
 const soon = 5 * time.Second
 
 func TestStrangersResultIsRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	first := assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	first := started(t, ns, "c", "first")
 	began := time.Now()
 	answers(t, first, chattest.Says("FORGED"),
 		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "parley-generation-stranger" })
@@ -31,14 +30,11 @@ func TestStrangersResultIsRefused(t *testing.T) {
 	}
 	answers(t, second, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if head := chatIn(t, ns, "c").Status.History.Head; head != "c-1-2" {
-		t.Errorf("the head is %s", head)
-	}
+	check.Equal(t, "the head is", "c-1-2", chatIn(t, ns, "c").Status.History.Head)
 }
 
 func TestEarlierStrangersResultHoldsNothingUp(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", ""))
 	chat := chatIn(t, ns, "c")
 	chat.Status.History.Version = 1

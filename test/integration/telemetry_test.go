@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/collector"
 	"parley.dev/parley/test/kit/testmanager"
 )
@@ -26,9 +27,7 @@ func observedManager(t *testing.T) (*prometheus.Registry, *collector.Collector) 
 	t.Helper()
 	spans, metrics := collector.Start(t), prometheus.NewRegistry()
 	tracer, err := tracing.New(t.Context(), tracing.Service{Name: "parley-manager"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stopManager(t)(func(o *testmanager.Options) { o.Controllers.Metrics, o.Controllers.Tracer = metrics, tracer })
 	t.Cleanup(func() { stopManager(t)() })
 	return metrics, spans
@@ -38,9 +37,7 @@ func observedManager(t *testing.T) (*prometheus.Registry, *collector.Collector) 
 func seriesOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {
@@ -108,14 +105,10 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 		{"parley_commit_latency_seconds", 3},
 		{"parley_capacity_wait_seconds", 0},
 	} {
-		if got := seriesOf(t, metrics); got[want.series]-before[want.series] != want.n {
-			t.Errorf("%q went from %v to %v", want.series, before[want.series], got[want.series])
-		}
+		check.Equal(t, want.series, want.n, seriesOf(t, metrics)[want.series]-before[want.series])
 	}
 	eventually(t, "the chats are counted by phase", func() bool { return phasesAre(t, metrics) })
-	if err := cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")))
 	eventually(t, "one that is gone is counted no more", func() bool { return phasesAre(t, metrics) })
 }
 
@@ -123,9 +116,7 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 func phasesAre(t *testing.T, metrics *prometheus.Registry) bool {
 	t.Helper()
 	var chats v1alpha1.ChatList
-	if err := cluster.Client.List(t.Context(), &chats); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &chats))
 	want := map[string]float64{}
 	for i := range chats.Items {
 		want["parley_chats "+string(chats.Items[i].Status.Phase)]++
@@ -153,9 +144,7 @@ func TestWhatIsRefusedIsCounted(t *testing.T) {
 
 	prompt := messageIn(t, ns, "c-prompt")
 	prompt.Spec.Content = "goodbye"
-	if err := cluster.Client.Update(t.Context(), prompt); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Update(t.Context(), prompt))
 	eventually(t, "the turn begins again", func() bool { return chatIn(t, ns, "c").Status.History.Version > 1 })
 	create(t, late)
 	eventually(t, "a late result is refused",

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // paid says what the call for the title that comes with the step used.
@@ -49,10 +50,8 @@ func TestATitleHas80CharactersWhateverTheirBytes(t *testing.T) {
 }
 
 func TestUserTitleOverridesGeneratedTitle(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "Why would a pod be stuck?"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."),
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "Why would a pod be stuck?"), chattest.Says("Fine."),
 		chattest.Titles("Why would a pod be stuck?", v1alpha1.TitleFromFirstWords))
 	hasTitle(t, ns, "c", "Why would a pod be stuck?", v1alpha1.TitleFromFirstWords)
 
@@ -62,9 +61,8 @@ func TestUserTitleOverridesGeneratedTitle(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel),
 		paid(call))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
-	if st := chatIn(t, ns, "c").Status; st.History.Version != 4 || st.Usage.TotalTokens != 15+15+4 {
-		t.Errorf("the title came at version %d, with the usage %+v", st.History.Version, st.Usage)
-	}
+	st := chatIn(t, ns, "c").Status
+	check.Equal(t, "the title came at version", []any{4, 15 + 15 + 4}, []any{st.History.Version, st.Usage.TotalTokens})
 
 	retitle(t, ns, "c", "Mine")
 	hasTitle(t, ns, "c", "Mine", v1alpha1.TitleFromSpec)
@@ -73,10 +71,8 @@ func TestUserTitleOverridesGeneratedTitle(t *testing.T) {
 }
 
 func TestChatIsCalledByItsFirstWords(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "Why would a pod be stuck in ContainerCreating?"))
-	assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	started(t, ns, "c", "Why would a pod be stuck in ContainerCreating?")
 	hasTitle(t, ns, "c", "Why would a pod be stuck…", v1alpha1.TitleFromFirstWords)
 	edit(t, ns, "c-prompt", "How do I\u202e debug it?")
 	assigned(t, ns, "c", 2, 1)
@@ -89,8 +85,7 @@ func TestChatIsCalledByItsFirstWords(t *testing.T) {
 }
 
 func TestGivenTitleIsSetBeforeFirstMessage(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "")
 	chat.Spec.Title = "Mine"
 	create(t, chat)
@@ -98,8 +93,7 @@ func TestGivenTitleIsSetBeforeFirstMessage(t *testing.T) {
 }
 
 func TestTitlesThatAreNoneAreRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	for name, title := range map[string]string{
 		"two lines": "one\ntwo", "control characters": "a\x1b[31m", "spaces": "  ",
 		"more than 80 characters": strings.Repeat("x", 81),
@@ -113,21 +107,14 @@ func TestTitlesThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestMissingTitleModelConfigIsReported(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	config := &v1alpha1.ChatModelConfig{}
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, config); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, config))
 	before := config.DeepCopy()
 	config.Spec.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "nowhere"}}
-	if err := cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)))
 	eventually(t, "the configuration says so", func() bool {
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(config), config))
 		return meta.IsStatusConditionTrue(config.Status.Conditions, v1alpha1.ConditionReferencesUnresolved)
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/cli/verbs"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // screen keeps what a program writes.
@@ -52,9 +53,7 @@ func plugin(t *testing.T, ns string, args ...string) (shown *screen, end func() 
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {ClientCertificateData: cluster.Config.CertData,
 			ClientKeyData: cluster.Config.KeyData}},
 		Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c", Namespace: ns}}}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	shown, code := &screen{}, make(chan int, 1)
 	go func() {
@@ -109,9 +108,7 @@ func workspacePod(change func(*corev1.PodStatus)) func(t *testing.T, ns string) 
 				cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: template.Name(w)}, pod) == nil
 		})
 		change(&pod.Status)
-		if err := cluster.Client.Status().Update(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Status().Update(t.Context(), pod))
 	}
 }
 
@@ -145,15 +142,13 @@ var troubles = map[string]trouble{
 	"a ChatQuota": {
 		before: func(t *testing.T, ns string) {
 			allow(t, ns, "one", 1)
-			create(t, newChat(ns, "other", "first"))
-			assigned(t, ns, "other", 1, 1)
+			started(t, ns, "other", "first")
 		},
 		shown: "WaitingForCapacity: "},
 	"a limit of the ChatModelConfig": {
 		before: func(t *testing.T, ns string) {
 			patch(t, configIn(t, ns, "default"), `{"spec":{"limits":{"concurrentCalls":1}}}`)
-			create(t, newChat(ns, "other", "first"))
-			assigned(t, ns, "other", 1, 1)
+			started(t, ns, "other", "first")
 		},
 		shown: "WaitingForModel: ChatModelConfig default allows 1 concurrent call"},
 	"a budget that is reached": {
@@ -216,8 +211,7 @@ func TestPluginShowsWhatAChatWaitsFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range troubles {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := namespace(t)
+			ns := parallel(t)
 			if c.before != nil {
 				c.before(t, ns)
 			}
@@ -239,8 +233,7 @@ func TestPluginShowsWhatAChatWaitsFor(t *testing.T) {
 }
 
 func TestPluginRepeatsTheWaitWhenItGivesUp(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := chattest.In(ns, chattest.Chat("c"))
 	chat.Spec.Suspend = true
 	create(t, chat)

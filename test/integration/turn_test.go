@@ -13,12 +13,12 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
 func TestAPromptIsAnsweredInOneStep(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "triage", "hello"))
 
 	chat := assigned(t, ns, "triage", 1, 1)
@@ -30,37 +30,29 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 
 	waitForPhase(t, ns, "triage", v1alpha1.ChatWaiting)
 	chat = chatIn(t, ns, "triage")
-	if h := chat.Status.History; h.Head != "triage-1-1" || h.Version != 2 || h.Length != 2 {
-		t.Errorf("history is %+v", h)
-	}
-	if chat.Status.LastReply != "Fine." || chat.Status.Usage.TotalTokens != 15 || chat.Status.Model != "scripted" {
-		t.Errorf("reply %q, usage %+v, model %q", chat.Status.LastReply, chat.Status.Usage, chat.Status.Model)
-	}
+	h := chat.Status.History
+	check.Equal(t, "history is", []any{"triage-1-1", 2, 2}, []any{h.Head, h.Version, h.Length})
+	check.Equal(t, "reply", []any{"Fine.", 15, "scripted"},
+		[]any{chat.Status.LastReply, chat.Status.Usage.TotalTokens, chat.Status.Model})
 	waitForMessage(t, ns, "triage-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	prompt := messageIn(t, ns, "triage-prompt")
-	if prompt.Status.State != v1alpha1.MessageCommitted || *prompt.Status.Index != 0 || prompt.Status.HistoryVersion != 1 {
-		t.Errorf("status of the prompt is %+v", prompt.Status)
-	}
+	check.Equal(t, "status of the prompt is", []any{v1alpha1.MessageCommitted, 0, 1},
+		[]any{prompt.Status.State, *prompt.Status.Index, prompt.Status.HistoryVersion})
 }
 
 func TestAPromptNamesTheAuthorOfItsChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "hello")
 	chat.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna"}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	if by := messageIn(t, ns, "c-prompt").Annotations[v1alpha1.AnnotationCreatedBy]; by != "anna" {
-		t.Errorf("the prompt was created by %q", by)
-	}
+	check.Equal(t, "the prompt was created by", "anna",
+		messageIn(t, ns, "c-prompt").Annotations[v1alpha1.AnnotationCreatedBy])
 }
 
 func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "what time is it?"))
-
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "what time is it?"), chattest.Calls("call_1"))
 	chat := assigned(t, ns, "c", 2, 1)
 	if chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
 		t.Fatalf("action is %s", chat.Status.Generation.Action)
@@ -72,20 +64,15 @@ func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
 	}
 	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if got := chatIn(t, ns, "c").Status; got.Turn.Steps != 2 || got.History.Length != 4 {
-		t.Errorf("turn %+v, history %+v", got.Turn, got.History)
-	}
+	got := chatIn(t, ns, "c").Status
+	check.Equal(t, "turn", []any{2, 4}, []any{got.Turn.Steps, got.History.Length})
 }
 
 func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	first := assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "second"))
-	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
-	create(t, say(ns, "c", "third"))
-	waitForMessage(t, ns, "third", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	ns := parallel(t)
+	first := started(t, ns, "c", "first")
+	queued(t, ns, "c", "second")
+	queued(t, ns, "c", "third")
 
 	answers(t, first, chattest.Says("Fine."))
 	second := assigned(t, ns, "c", 3, 1)
@@ -100,37 +87,30 @@ func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 }
 
 func TestDeletedQueuedMessageIsNeverAnswered(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	first := assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	first := started(t, ns, "c", "first")
 	second := say(ns, "c", "second")
 	create(t, second)
 	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
-	if err := cluster.Client.Delete(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), second))
 	eventually(t, "the queue is empty", func() bool { return len(chatIn(t, ns, "c").Status.Queue) == 0 })
 	answers(t, first, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 }
 
 func TestOneMessageTooManyIsRejected(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "second"))
-	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "second")
 	create(t, say(ns, "c", "third"))
 	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
 }
 
 func TestErrorIsLeftByANewMessage(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	report := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	create(t, report)
@@ -151,10 +131,8 @@ func TestErrorIsLeftByANewMessage(t *testing.T) {
 }
 
 func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	chat := assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	chat := started(t, ns, "c", "first")
 	answers(t, chat, chattest.Lost())
 	second := assigned(t, ns, "c", 1, 2)
 
@@ -166,22 +144,16 @@ func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 	})
 	answers(t, second, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if head := chatIn(t, ns, "c").Status.History.Head; head != "c-1-2" {
-		t.Errorf("head is %s", head)
-	}
+	check.Equal(t, "head is", "c-1-2", chatIn(t, ns, "c").Status.History.Head)
 }
 
 func TestALabelDuringTheCallCostsNothing(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	chat := assigned(t, ns, "c", 1, 1)
+	ns := parallel(t)
+	chat := started(t, ns, "c", "first")
 	before := chat.DeepCopy()
 	chat.Labels = map[string]string{"team": "a"}
 	chat.Spec.SystemPrompt = "Be brief."
-	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)))
 	answers(t, before, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	after := chatIn(t, ns, "c")
@@ -193,8 +165,7 @@ func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 }
 
 func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	create(t, newChat(ns, "c", "first"))
 	eventually(t, "the chat waits for what may still come", func() bool {
 		conditions := chatIn(t, ns, "c").Status.Conditions
@@ -212,31 +183,21 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 }
 
 func TestAMessageMayComeBeforeItsChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, say(ns, "c", "early"))
 	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
 	create(t, newChat(ns, "c", ""))
-	if got := assigned(t, ns, "c", 1, 1).Status.Turn.Message; got != "early" {
-		t.Errorf("the turn began with %s", got)
-	}
+	check.Equal(t, "the turn began with", "early", assigned(t, ns, "c", 1, 1).Status.Turn.Message)
 }
 
 func TestRecreatedChatBeginsAfresh(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "c", "first"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	ns := parallel(t)
+	answers(t, started(t, ns, "c", "first"), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	if err := cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")); err != nil {
-		t.Fatal(err)
-	}
-	create(t, newChat(ns, "c", "anew"))
-	chat := assigned(t, ns, "c", 1, 1)
-	if m := messageIn(t, ns, "c-prompt"); m.Spec.Content != "anew" {
-		t.Errorf("the prompt is %q", m.Spec.Content)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")))
+	chat := started(t, ns, "c", "anew")
+	check.Equal(t, "the prompt is", "anew", messageIn(t, ns, "c-prompt").Spec.Content)
 	eventually(t, "the old reply is removed",
 		func() bool { return gone(t, chattest.Answer(chat, chattest.Says("Fine."))) })
 	answers(t, chat, chattest.Says("Fine."))
@@ -268,8 +229,7 @@ func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus
 }
 
 func TestNextTurnPrefersThePodOfTheLast(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	const chats = testmanager.PodCapacity + 4 // More than one pod takes.
 	podOf := map[string]string{}
 	for i := range chats {

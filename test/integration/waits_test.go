@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // limited lets one chat of each sort generate at once in the namespace.
@@ -53,11 +54,9 @@ func wantTools(t *testing.T, ns, name string, version int64) *v1alpha1.Chat {
 }
 
 func TestWaitingParentReleasesItsSlot(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	limited(t, ns)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	create(t, newChat(ns, "other", "first"))
@@ -81,8 +80,7 @@ func TestWaitingParentReleasesItsSlot(t *testing.T) {
 
 // A chain of chats of which each waits for the next would stand still if one of them kept the only place of sub-chats.
 func TestWaitingSubChatsReleaseSlotsToDescendants(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	limited(t, ns)
 	root := newChat(ns, "root", "first")
 	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(3))}
@@ -106,8 +104,7 @@ func TestWaitingSubChatsReleaseSlotsToDescendants(t *testing.T) {
 
 func TestWaitSurvivesManagerRestartAndEndsAtDeadline(t *testing.T) {
 	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	answers(t, root, chattest.Waits("call_1", "sub", 3600))
@@ -123,15 +120,12 @@ func TestWaitSurvivesManagerRestartAndEndsAtDeadline(t *testing.T) {
 	create(t, say(ns, "root", "again"))
 	answers(t, assigned(t, ns, "root", 5, 1), chattest.Waits("call_1", "sub", 2))
 	wantTools(t, ns, "root", 6)
-	if got := chatIn(t, ns, "sub").Status.Phase; got != v1alpha1.ChatRunning {
-		t.Errorf("the sub-chat is %s", got)
-	}
+	check.Equal(t, "the sub-chat is", v1alpha1.ChatRunning, chatIn(t, ns, "sub").Status.Phase)
 }
 
 func TestFailedOrDeletedSubChatEndsWait(t *testing.T) {
 	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "fails", "root"))
 	fails := assigned(t, ns, "fails", 1, 1)
 	create(t, subChat(ns, "goes", "root"))
@@ -150,8 +144,7 @@ func TestFailedOrDeletedSubChatEndsWait(t *testing.T) {
 
 func TestWaitIncludesOpenMessagesOfTheSubChat(t *testing.T) {
 	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	answers(t, assigned(t, ns, "sub", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "sub", v1alpha1.ChatWaiting)
@@ -165,10 +158,8 @@ func TestWaitIncludesOpenMessagesOfTheSubChat(t *testing.T) {
 }
 
 func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "other", "first"))
-	assigned(t, ns, "other", 1, 1)
+	ns := parallel(t)
+	started(t, ns, "other", "first")
 	for chat, waited := range map[string]string{"a": "other", "b": "nobody", "c": "c"} {
 		create(t, newChat(ns, chat, "first"))
 		answers(t, assigned(t, ns, chat, 1, 1), chattest.Waits("call_1", waited, 3600))
@@ -177,10 +168,8 @@ func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
 }
 
 func TestWaitingForSubChatsIsInterruptedAndArchived(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	ns := parallel(t)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	answers(t, root, chattest.Waits("call_1", "sub", 3600))

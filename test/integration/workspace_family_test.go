@@ -13,11 +13,11 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	root := working(ns, "root")
 	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(3))}
@@ -34,15 +34,12 @@ func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {
 	wantTools(t, ns, "deep", 2)
 	answers(t, begun, chattest.Works("call_1"))
 	wantTools(t, ns, "root", 2)
-	if made := workspaces(t, ns); !slices.Equal(made, []string{"root"}) {
-		t.Errorf("there are the workspaces %v", made)
-	}
+	check.Equal(t, "there are the workspaces", []string{"root"}, workspaces(t, ns))
 }
 
 // The workspace of another chat has the name that this one's would have: it is not this one's to use.
 func TestForeignWorkspaceOfSameNameIsIgnored(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	strangers := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"},
 		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: "other"},
@@ -78,8 +75,7 @@ func TestChatWaitsForTerminatingForeignWorkspace(t *testing.T) {
 
 // The garbage collector, which does not run here, removes the workspace of a chat that is gone some time afterwards.
 func TestChatWaitsForDeletionOfStaleWorkspace(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", starting)

@@ -11,26 +11,23 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestChatReportsKubeletMessageOfPod(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	w := workspaceIn(t, ns, "c")
 	pod := podOf(t, w)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
 		Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such tag"}}}}
-	if err := cluster.Client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), pod))
 	waitForHeld(t, ns, "c", "container main: ErrImagePull no such tag")
 }
 
 func TestTerminatedPodIsReplacedAndFilesRemain(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	w := workspaceIn(t, ns, "c")
@@ -39,9 +36,7 @@ func TestTerminatedPodIsReplacedAndFilesRemain(t *testing.T) {
 	claim, _ := of(t, w, &corev1.PersistentVolumeClaim{})
 	pod := podOf(t, w)
 	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
-	if err := cluster.Client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), pod))
 	eventually(t, "there is another pod", func() bool { return podOf(t, w).UID != pod.UID })
 	waitForWorkspace(t, w, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, starting)
 	if same, there := of(t, w, &corev1.PersistentVolumeClaim{}); !there || same.UID != claim.UID {
@@ -57,8 +52,7 @@ func gonePod(t *testing.T, w *v1alpha1.Workspace) bool {
 }
 
 func TestSuspendedWorkspaceHasNoPodAndBlocksNothing(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", starting)
@@ -86,8 +80,7 @@ func TestSuspendedWorkspaceHasNoPodAndBlocksNothing(t *testing.T) {
 }
 
 func TestIdleWorkspaceStopsAndRestartsOnNextCall(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c", func(s *v1alpha1.WorkspaceSource) { s.IdleSeconds = new(int32(1)) }))
 	w := workspaceIn(t, ns, "c")
@@ -110,8 +103,7 @@ func TestIdleWorkspaceStopsAndRestartsOnNextCall(t *testing.T) {
 }
 
 func TestTerminatingClaimIsReplacedBeforePodCreation(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	w := workspaceIn(t, ns, "c")

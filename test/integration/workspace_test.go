@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
@@ -79,9 +80,7 @@ func waitForWorkspace(t *testing.T, w *v1alpha1.Workspace, ready metav1.Conditio
 	t.Helper()
 	now := &v1alpha1.Workspace{}
 	eventually(t, fmt.Sprintf("workspace %s is %s because of %s and says %q", w.Name, ready, reason, words), func() bool {
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(w), now); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(w), now))
 		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason && strings.Contains(c.Message, words) &&
 			now.Status.ObservedGeneration == now.Generation
@@ -116,9 +115,7 @@ func runs(t *testing.T, w *v1alpha1.Workspace) {
 	pod := podOf(t, w)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7",
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-	if err := cluster.Client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), pod))
 }
 
 // waitForHeld waits until the chat's calls wait for the workspace in these words, and hold neither a pod nor a place.
@@ -140,9 +137,7 @@ func waitForHeld(t *testing.T, ns, chat, words string) {
 func workspaces(t *testing.T, ns string) (names []string) {
 	t.Helper()
 	var all v1alpha1.WorkspaceList
-	if err := cluster.Client.List(t.Context(), &all, client.InNamespace(ns)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &all, client.InNamespace(ns)))
 	for i := range all.Items {
 		names = append(names, all.Items[i].Name)
 	}
@@ -190,8 +185,7 @@ func TestWorkspaceIsCreatedOnFirstCall(t *testing.T) {
 }
 
 func TestWorkspacePodMatchesTemplate(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c", func(s *v1alpha1.WorkspaceSource) {
 		s.DeletionPolicy = v1alpha1.WorkspaceRetain
@@ -208,16 +202,13 @@ func TestWorkspacePodMatchesTemplate(t *testing.T) {
 	}
 	// The kubelet takes $$ for $, and so leaves the value as it was given.
 	greeting := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GREETING" })
-	if got := c.Env[greeting].Value; got != strings.ReplaceAll(unfriendly, "$", "$$") {
-		t.Errorf("the parameter's value is %q", got)
-	}
+	check.Equal(t, "the parameter's value is", strings.ReplaceAll(unfriendly, "$", "$$"), c.Env[greeting].Value)
 	claim, there := of(t, w, &corev1.PersistentVolumeClaim{})
 	if !there || len(claim.OwnerReferences) != 0 || claim.Spec.Resources.Requests.Storage().String() != "10Gi" {
 		t.Errorf("the claim, which is to be kept, is %+v", claim)
 	}
-	if owner := metav1.GetControllerOf(pod); owner.Kind != "Workspace" || !*owner.BlockOwnerDeletion {
-		t.Errorf("the pod's owner is %+v", owner)
-	}
+	owner := metav1.GetControllerOf(pod)
+	check.Equal(t, "the pod's owner is", []any{"Workspace", true}, []any{owner.Kind, *owner.BlockOwnerDeletion})
 
 	var policy networkingv1.NetworkPolicy
 	var keys corev1.ConfigMap

@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // vanishes removes an object at once, whatever protects it: what would end the protection does not run here.
@@ -65,9 +66,7 @@ func replaces(t *testing.T, wrong *corev1.PodTemplate) func() {
 	return func() {
 		right := toolTemplate(wrong.Namespace)
 		right.ResourceVersion = wrong.ResourceVersion
-		if err := cluster.Client.Update(t.Context(), right); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Update(t.Context(), right))
 	}
 }
 
@@ -128,8 +127,7 @@ func TestBrokenWorkspaceIsReportedWithoutBlockingCalls(t *testing.T) {
 	t.Parallel()
 	for name, c := range hindrances {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := namespace(t)
+			ns := parallel(t)
 			worksIn(t, working(ns, "c"))
 			waitForHeld(t, ns, "c", "there is no PodTemplate go")
 			w := workspaceIn(t, ns, "c")
@@ -151,21 +149,17 @@ func TestBrokenWorkspaceIsReportedWithoutBlockingCalls(t *testing.T) {
 }
 
 func TestTemplateChangeWhileWaitingTakesEffect(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns, func(t *corev1.PodTemplate) { t.Name = "rust" }))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", "there is no PodTemplate go")
 	patch(t, newChat(ns, "c", ""), `{"spec":{"workspace":{"podTemplateRef":{"name":"rust"}}}}`)
 	waitForHeld(t, ns, "c", starting)
-	if w := workspaceIn(t, ns, "c"); w.Spec.Source.PodTemplateRef.Name != "rust" {
-		t.Errorf("the workspace is made from %+v", w.Spec.Source)
-	}
+	check.Equal(t, "the workspace is made from", "rust", workspaceIn(t, ns, "c").Spec.Source.PodTemplateRef.Name)
 }
 
 func TestChatStopsWaitingWhenWorkspaceIsDropped(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", starting)
@@ -174,14 +168,12 @@ func TestChatStopsWaitingWhenWorkspaceIsDropped(t *testing.T) {
 }
 
 func TestChatWaitingForWorkspaceReleasesSlot(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	limited(t, ns)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", starting)
-	create(t, newChat(ns, "other", "first"))
-	assigned(t, ns, "other", 1, 1)
+	started(t, ns, "other", "first")
 	runs(t, workspaceIn(t, ns, "c")) // Done with waiting, it stands in line.
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "t")

@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 const (
@@ -55,9 +56,7 @@ func eachOf(t testing.TB, n int, run func(ctx context.Context, i int) error) {
 	for i := range n {
 		group.Go(func() error { return run(ctx, i) })
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, group.Wait())
 }
 
 // chatAtRest is a chat with the messages of so many turns.

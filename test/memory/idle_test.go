@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 var chatsAtRest = flag.Int("chats", 1000, "how many chats at rest the benchmark makes, of 20 messages each")
@@ -137,8 +138,6 @@ func TestAStartAsksNothingAboutChatsAtRest(t *testing.T) {
 	without := start(t)
 	fill(t, namespace, 20, turnsAtRest)
 	with := start(t)
-	if with.Reads != without.Reads || with.Writes != without.Writes {
-		t.Errorf("with 20 chats at rest a start made %d reads and %d writes, and without them %d and %d",
-			with.Reads, with.Writes, without.Reads, without.Writes)
-	}
+	check.Equal(t, "with 20 chats at rest a start made", []any{without.Reads, without.Writes},
+		[]any{with.Reads, with.Writes})
 }

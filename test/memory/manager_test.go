@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
@@ -187,24 +188,16 @@ type managerProcess struct {
 func startManager(t testing.TB) *managerProcess {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(config); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.WriteKubeconfig(config))
 	program := exec.CommandContext(context.Background(), os.Args[0])
 	program.Env = append(os.Environ(), managerVariable+"="+config)
 	program.Stderr = os.Stderr
 	ask, err := program.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	answers, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	m := &managerProcess{t: t, program: program, ask: ask, answers: bufio.NewScanner(answers), began: time.Now()}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, program.Start())
 	t.Cleanup(m.stop)
 	return m
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -46,9 +47,7 @@ func TestManagerIsReadyAfterCacheSync(t *testing.T) {
 	stop, err := testmanager.Start(t.Context(), config, func(o *testmanager.Options) {
 		o.Manager.HealthProbeBindAddress = address
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -75,9 +74,7 @@ func TestManagerIsReadyAfterCacheSync(t *testing.T) {
 func unused(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = listener.Close() }() // Nobody has connected.
 	return listener.Addr().String()
 }

@@ -37,7 +37,7 @@ func startManager(ctx context.Context) (*manager, error) {
 		o.Kill = m.Kill
 		// A process that has died waits for nothing: what its goroutines still try comes to nothing.
 		o.Manager.GracefulShutdownTimeout = new(time.Second)
-		o.Controllers.PodCapacity = 1000
+		o.Controllers.Pods.Capacity = 1000
 	})
 	return m, err
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -45,13 +46,9 @@ func TestTheComponentMakesAManagerOfEachShard(t *testing.T) {
 	}
 	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: managers[0].GetNamespace()}})
 	strict := client.WithFieldValidation(cluster.Client, metav1.FieldValidationStrict)
-	if err := strict.Create(t.Context(), managers[0]); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, strict.Create(t.Context(), managers[0]))
 	var set appsv1.StatefulSet
-	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(managers[0]), &set); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(managers[0]), &set))
 	container := set.Spec.Template.Spec.Containers[0]
 	values := map[string]string{}
 	for _, variable := range container.Env {

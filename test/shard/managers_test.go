@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/faultclient"
 	"parley.dev/parley/test/kit/testmanager"
 )
@@ -67,9 +68,7 @@ func startAs(t *testing.T, as *rest.Config, s shard.Scope, o faultclient.Options
 		o.Controllers.Scope, o.Controllers.Metrics = s, m.registry
 		o.Prepare = func(mgr ctrl.Manager) error { m.view = mgr.GetCache(); return nil }
 	})...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ended := false
 	m.stop = func() {
 		if !ended {

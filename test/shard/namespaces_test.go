@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/faultclient"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -110,7 +111,7 @@ func createRoles(t *testing.T) {
 }
 
 // ignored creates a chat in a namespace that no manager works for, and returns how to check that nothing came of it.
-func ignored(t *testing.T, namespace string) (check func()) {
+func ignored(t *testing.T, namespace string) (verify func()) {
 	t.Helper()
 	chat := chattest.In(namespace, chattest.Chat("ignored", chattest.Prompt("Is anybody there?")))
 	cluster.Create(t, chat)
@@ -122,17 +123,13 @@ func ignored(t *testing.T, namespace string) (check func()) {
 	return func() {
 		t.Helper()
 		before := chat.ResourceVersion
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(chat), chat); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(chat), chat))
 		if chat.ResourceVersion != before {
 			t.Errorf("the chat in %s was changed: %+v", namespace, chat.Status)
 		}
 		for _, list := range []client.ObjectList{&v1alpha1.ChatMessageList{}, &corev1.PodList{},
 			&corev1.ServiceAccountList{}, &rbacv1.RoleList{}} {
-			if err := cluster.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, cluster.Client.List(t.Context(), list, client.InNamespace(namespace)))
 			if n := meta.LenList(list); n > 0 {
 				t.Errorf("there are %d objects in the %T of %s", n, list, namespace)
 			}
@@ -145,9 +142,7 @@ func holdsOnly(t *testing.T, m *manager, namespaces []string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&v1alpha1.ChatList{}, &v1alpha1.ChatMessageList{},
 		&v1alpha1.ChatModelConfigList{}, &v1alpha1.ChatQuotaList{}, &corev1.PodList{}, &rbacv1.RoleList{}} {
-		if err := m.view.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, m.view.List(t.Context(), list))
 		_ = meta.EachListItem(list, func(o runtime.Object) error {
 			if object := o.(client.Object); !slices.Contains(namespaces, object.GetNamespace()) {
 				t.Errorf("the manager of %v holds %T %s of %s", namespaces, o, object.GetName(), object.GetNamespace())
@@ -162,9 +157,7 @@ func holdsOnly(t *testing.T, m *manager, namespaces []string) {
 func tellsHowNewItIs(t *testing.T, m *manager) {
 	t.Helper()
 	informer, err := m.view.GetInformer(t.Context(), &v1alpha1.ChatClass{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	parts, ok := informer.(index.Parts)
 	if !ok || len(parts.Parts()) != len(m.Namespaces) {
 		t.Fatalf("the informers of %v are %T", m.Namespaces, informer)

@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // allow has so many chats generate at once, in all namespaces together, until the test ends.
@@ -29,9 +30,7 @@ func allow(t *testing.T, chats int32) {
 		}
 	})
 	eventually(t, "the ClusterChatQuota is in force", func() bool {
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 		return ready(quota.Status.Conditions)
 	})
 }
@@ -40,9 +39,7 @@ func allow(t *testing.T, chats int32) {
 func chatsIn(t *testing.T, namespaces []string) (generating, waiting []v1alpha1.Chat) {
 	t.Helper()
 	var all v1alpha1.ChatList
-	if err := cluster.Client.List(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &all))
 	for i := range all.Items {
 		switch chat := all.Items[i]; {
 		case !slices.Contains(namespaces, chat.Namespace):
@@ -92,9 +89,7 @@ func TestShardsShareClusterSlotsInArrivalOrder(t *testing.T) {
 			return len(generating) == 0 || keyOf(&generating[0]) != let[len(let)-1]
 		})
 	}
-	if !slices.Equal(let, order) {
-		t.Errorf("let in were %v, and they came in the order %v", let, order)
-	}
+	check.Equal(t, "let in were , and they came in the order", order, let)
 	for _, m := range managers {
 		for _, write := range m.process.Writes() {
 			if strings.HasPrefix(write.Resource, "clusterchatquotas") && !m.Owns("") {

@@ -8,6 +8,7 @@ import (
 
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
@@ -75,9 +76,7 @@ func (k *talk) turnsIn(index, total int) (n int) {
 func (m *manager) counted(t *testing.T, name string) (n float64) {
 	t.Helper()
 	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, family := range families {
 		if family.GetName() == name {
 			for _, one := range family.GetMetric() {

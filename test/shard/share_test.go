@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/test/kit/check"
 )
 
 // load is what managers did for a talk.
@@ -63,9 +64,7 @@ func loadOf(t *testing.T, prefix string, shards []shard.Shard) (l load) {
 func countsEachChatOnce(t *testing.T, managers []*manager) {
 	t.Helper()
 	var chats v1alpha1.ChatList
-	if err := cluster.Client.List(t.Context(), &chats); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &chats))
 	sum := 0.0
 	for _, m := range managers {
 		sum += m.counted(t, telemetry.MetricChats)
@@ -79,9 +78,7 @@ func countsEachChatOnce(t *testing.T, managers []*manager) {
 func reconciles(t *testing.T) (n float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, family := range families {
 		if family.GetName() == "controller_runtime_reconcile_total" {
 			for _, m := range family.GetMetric() {
@@ -97,9 +94,7 @@ func holdsItsOwn(t *testing.T, m *manager) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&v1alpha1.ChatList{}, &v1alpha1.ChatMessageList{},
 		&v1alpha1.ChatModelConfigList{}, &corev1.PodList{}, &corev1.ServiceAccountList{}} {
-		if err := m.view.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, m.view.List(t.Context(), list))
 		found := 0
 		err := meta.EachListItem(list, func(o runtime.Object) error {
 			found++
@@ -189,9 +184,7 @@ func committed(t *testing.T, namespaces []string) (n int) {
 	t.Helper()
 	for _, ns := range namespaces {
 		var chat v1alpha1.Chat
-		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "chat"}, &chat); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "chat"}, &chat))
 		n += int(chat.Status.History.Length)
 	}
 	return n

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // talk is people who say the next thing as soon as they are answered, one in a chat of each namespace, and generation
@@ -186,9 +187,7 @@ func ready(conditions []metav1.Condition) bool {
 func messagesIn(t *testing.T, namespace string) []v1alpha1.ChatMessage {
 	t.Helper()
 	var list v1alpha1.ChatMessageList
-	if err := cluster.Client.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(namespace)))
 	return list.Items
 }
 

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiclient is a typed client of Parley's resources on client-go, for the programs that do without
-// controller-runtime: generator, gateway and kubectl-chat. It has no limit of its own on the rate of requests; the API
-// server's priority and fairness has.
+// Package apiclient is a typed client of Parley's resources on client-go, for the programs without controller-runtime:
+// generator, gateway and kubectl-chat. The API server's priority and fairness limits the rate of requests, and nothing
+// here does.
 package apiclient
 
 import (
@@ -114,39 +114,27 @@ type Resource[T, L any] struct {
 
 // Get reads an object by name.
 func (r Resource[T, L]) Get(ctx context.Context, name string) (*T, error) {
-	out := new(T)
-	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).Do(ctx).
-		Into(object(out))
-	return out, err
+	return r.into(ctx, r.on(r.rest.Get()).Name(name))
 }
 
-// GetCached reads an object by name as the API server's watch cache has it. That spares etcd, and half the time; what
-// is read may be older than the newest write, and of an object that was just created there may be nothing.
+// GetCached reads an object by name from the API server's watch cache. That spares etcd, and takes half the time. The
+// object may be older than the newest write, and one that was just created may be missing.
 func (r Resource[T, L]) GetCached(ctx context.Context, name string) (*T, error) {
-	out := new(T)
-	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).
-		VersionedParams(&metav1.GetOptions{ResourceVersion: "0"}, parameters).Do(ctx).Into(object(out))
-	return out, err
+	return r.into(ctx, r.on(r.rest.Get()).Name(name).VersionedParams(&metav1.GetOptions{ResourceVersion: "0"}, parameters))
 }
 
 // Create creates an object and returns it as it is stored.
 func (r Resource[T, L]) Create(ctx context.Context, in *T) (*T, error) {
-	out := new(T)
-	err := r.rest.Post().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Body(object(in)).Do(ctx).
-		Into(object(out))
-	return out, err
+	return r.into(ctx, r.on(r.rest.Post()).Body(object(in)))
 }
 
-// Update replaces an object, if it is still the version that in names, and returns it as it is stored.
+// Update replaces an object, if it still has the resourceVersion of in, and returns it as it is stored.
 func (r Resource[T, L]) Update(ctx context.Context, in *T) (*T, error) {
-	out := new(T)
 	accessor, err := meta.Accessor(in)
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of %s to update: %w", r.name, err)
 	}
-	err = r.rest.Put().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(accessor.GetName()).
-		Body(object(in)).Do(ctx).Into(object(out))
-	return out, err
+	return r.into(ctx, r.on(r.rest.Put()).Name(accessor.GetName()).Body(object(in)))
 }
 
 // MergePatch changes the fields of an object that the patch holds, and returns the object as it is stored. The patch is
@@ -156,31 +144,35 @@ func (r Resource[T, L]) MergePatch(ctx context.Context, name string, patch any) 
 	if err != nil {
 		return nil, fmt.Errorf("encoding the change of %s %s: %w", r.name, name, err)
 	}
-	out := new(T)
-	err = r.rest.Patch(types.MergePatchType).NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).
-		Name(name).Body(body).Do(ctx).Into(object(out))
-	return out, err
+	return r.into(ctx, r.on(r.rest.Patch(types.MergePatchType)).Name(name).Body(body))
 }
 
 // Delete deletes an object.
 func (r Resource[T, L]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	return r.rest.Delete().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).
-		Body(&options).Do(ctx).Error()
+	return r.on(r.rest.Delete()).Name(name).Body(&options).Do(ctx).Error()
 }
 
 // List reads the objects that the options select, such as by metav1.ListOptions.FieldSelector.
 func (r Resource[T, L]) List(ctx context.Context, options metav1.ListOptions) (*L, error) {
 	out := new(L)
-	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).
-		VersionedParams(&options, parameters).Do(ctx).Into(object(out))
+	err := r.on(r.rest.Get()).VersionedParams(&options, parameters).Do(ctx).Into(object(out))
 	return out, err
 }
 
 // Watch follows the objects that the options select.
 func (r Resource[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).
-		VersionedParams(&options, parameters).Watch(ctx)
+	return r.on(r.rest.Get()).VersionedParams(&options, parameters).Watch(ctx)
+}
+
+func (r Resource[T, L]) on(request *rest.Request) *rest.Request {
+	return request.NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name)
+}
+
+func (r Resource[T, L]) into(ctx context.Context, request *rest.Request) (*T, error) {
+	out := new(T)
+	err := request.Do(ctx).Into(object(out))
+	return out, err
 }
 
 // ListerWatcher is the source of an informer over the objects that the field selector selects; all, if it is empty.
@@ -198,14 +190,5 @@ func (r Resource[T, L]) ListerWatcher(fieldSelector string) cache.ListerWatcher 
 	}
 }
 
-// object is the same pointer as the interface that every kind of the scheme implements; the four constructors above are
-// the only places that choose the type.
+// object is the same pointer as the interface that all kinds of the scheme implement.
 func object(o any) runtime.Object { return o.(runtime.Object) }
-
-// answer is the body of an answer. Result.Raw alone would tell of an error its code, and not what the API server says.
-func answer(r rest.Result) ([]byte, error) {
-	if err := r.Error(); err != nil {
-		return nil, err
-	}
-	return r.Raw()
-}

@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 // serve starts a server that writes the answer with the status, and returns a client of it and what was asked last.
@@ -36,9 +37,7 @@ func serve(t *testing.T, status int, answer any) (*apiclient.Client, *http.Reque
 	}))
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "parley-test/1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return client, asked, body
 }
 
@@ -92,13 +91,9 @@ func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			client, asked, _ := serve(t, http.StatusOK, c.answer)
-			if err := c.call(t.Context(), client); err != nil {
-				t.Fatal(err)
-			}
-			if asked.Method != c.method || asked.URL.Path != base+c.path || asked.URL.RawQuery != c.query ||
-				asked.UserAgent() != "parley-test/1" {
-				t.Errorf("%s %s?%s by %s", asked.Method, asked.URL.Path, asked.URL.RawQuery, asked.UserAgent())
-			}
+			check.OK(t, c.call(t.Context(), client))
+			check.Equal(t, "request", []any{c.method, base + c.path, c.query, "parley-test/1"},
+				[]any{asked.Method, asked.URL.Path, asked.URL.RawQuery, asked.UserAgent()})
 		})
 	}
 }
@@ -121,17 +116,13 @@ func TestAnObjectIsSentWithItsKind(t *testing.T) {
 func TestAWatchYieldsTypedEvents(t *testing.T) {
 	client, asked, _ := serve(t, http.StatusOK, map[string]any{"type": "ADDED", "object": chat})
 	w, err := client.Chats("demo").Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer w.Stop()
 	event := <-w.ResultChan()
 	if got, ok := event.Object.(*v1alpha1.Chat); !ok || event.Type != watch.Added || got.UID != "uid-1" {
 		t.Errorf("got %s %+v", event.Type, event.Object)
 	}
-	if asked.URL.Query().Get("watch") != "true" {
-		t.Errorf("asked %s", asked.URL)
-	}
+	check.Equal(t, "asked", "true", asked.URL.Query().Get("watch"))
 }
 
 func TestAPIServerNotFoundErrorIsRecognized(t *testing.T) {

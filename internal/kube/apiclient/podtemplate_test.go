@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 // templates is an API server with so many PodTemplates, each with that many bytes in its environment. It returns a
@@ -50,9 +51,7 @@ func templates(t *testing.T, count, bytes int) (*apiclient.Client, *[]string) {
 	}))
 	t.Cleanup(server.Close)
 	c, err := apiclient.New(&rest.Config{Host: server.URL}, "parley-test/1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return c, &asked
 }
 
@@ -109,9 +108,7 @@ func TestMalformedPodTemplateListIsAnError(t *testing.T) {
 			_, _ = io.WriteString(w, answer) // A short answer fails the test.
 		}))
 		c, err := apiclient.New(&rest.Config{Host: server.URL}, "parley-test/1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if all, _, err := c.PodTemplates(t.Context(), "ns", "", 7, 1<<20); err == nil || len(all) > 0 {
 			t.Errorf("%s: got %d, %v", name, len(all), err)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheAPIServerIsCalledWithoutAProxy(t *testing.T) {
@@ -25,13 +26,9 @@ func TestTheAPIServerIsCalledWithoutAProxy(t *testing.T) {
 	} {
 		given := &rest.Config{Host: "http://api.test", Proxy: c.proxy}
 		transport, err := rest.TransportFor(apiclient.WithoutProxy(given))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, given.Host, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got, err := transport.(*http.Transport).Proxy(request)
 		if err != nil || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
 			t.Errorf("%s: the proxy is %v, %v", name, got, err)

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAServerInTroubleRefusesNothing(t *testing.T) {
@@ -39,14 +41,10 @@ func TestAServerInTroubleRefusesNothing(t *testing.T) {
 		"a lost connection":         {errors.New("connection reset by peer"), ""},
 		"no error":                  {nil, ""},
 	} {
-		if got := Of(c.err, "pod-x7k2p"); got != c.want {
-			t.Errorf("%s: got %q", name, got)
-		}
+		check.Equal(t, name, c.want, Of(c.err, "pod-x7k2p"))
 		if c.err == nil {
 			continue
 		}
-		if got := Of(fmt.Errorf("creating it: %w", c.err), "pod-x7k2p"); got != c.want {
-			t.Errorf("%s, wrapped: got %q", name, got)
-		}
+		check.Equal(t, name, c.want, Of(fmt.Errorf("creating it: %w", c.err), "pod-x7k2p"))
 	}
 }

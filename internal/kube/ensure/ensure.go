@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ensure keeps objects that Parley makes beside others' as they must be, by server-side apply.
+// Package ensure creates and corrects objects by server-side apply.
 package ensure
 
 import (
@@ -32,12 +32,12 @@ func Object(ctx context.Context, c client.Client, want client.Object) error {
 		return Apply(ctx, c, want)
 	case err != nil:
 		return fmt.Errorf("reading %T %s: %w", want, want.GetName(), err)
-	case same(there, want):
+	case isEqual(there, want):
 		return nil
 	}
 	log.FromContext(ctx).Info("Putting an object right", "kind", fmt.Sprintf("%T", want), "object",
 		client.ObjectKeyFromObject(want))
-	if otherRole(there, want) {
+	if hasOtherRole(there, want) {
 		// What a RoleBinding refers to cannot be changed.
 		uid := there.GetUID()
 		if err := c.Delete(ctx, there, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
@@ -67,8 +67,8 @@ func Apply(ctx context.Context, c client.Client, want client.Object) error {
 	return nil
 }
 
-// same reports whether the object gives what is wanted, and no more.
-func same(have, want client.Object) bool {
+// isEqual reports whether the object grants the same as the wanted one.
+func isEqual(have, want client.Object) bool {
 	for key, value := range want.GetLabels() {
 		if have.GetLabels()[key] != value {
 			return false
@@ -81,15 +81,15 @@ func same(have, want client.Object) bool {
 	case *rbacv1.Role:
 		return equality.Semantic.DeepEqual(h.Rules, want.(*rbacv1.Role).Rules)
 	case *rbacv1.RoleBinding:
-		return !otherRole(have, want) && equality.Semantic.DeepEqual(h.Subjects, want.(*rbacv1.RoleBinding).Subjects)
+		return !hasOtherRole(have, want) && equality.Semantic.DeepEqual(h.Subjects, want.(*rbacv1.RoleBinding).Subjects)
 	case *networkingv1.NetworkPolicy:
 		return equality.Semantic.DeepEqual(h.Spec, want.(*networkingv1.NetworkPolicy).Spec)
 	}
 	return false
 }
 
-// otherRole reports whether a RoleBinding gives another role than is wanted.
-func otherRole(have, want client.Object) bool {
+// hasOtherRole reports whether a RoleBinding refers to another role.
+func hasOtherRole(have, want client.Object) bool {
 	h, ok := have.(*rbacv1.RoleBinding)
 	return ok && h.RoleRef != want.(*rbacv1.RoleBinding).RoleRef
 }

@@ -8,6 +8,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/test/kit/check"
 )
 
 func text(content string, parts ...string) *v1alpha1.ChatMessage {
@@ -49,21 +50,15 @@ func TestContentHashIsDistinctAndSurvivesStripping(t *testing.T) {
 		seen[before] = name
 		last := m.Spec.LastRole()
 		stripped, err := StripMessage(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if m := stripped.(*v1alpha1.ChatMessage); m.Spec.Content != "" || m.Spec.Parts != nil || content.Of(m) != before {
 			t.Errorf("%s: %+v is left, with another hash", name, m)
 		}
 		m := stripped.(*v1alpha1.ChatMessage)
 		for i := range m.Spec.History {
-			if m.Spec.History[i].Content != "" {
-				t.Errorf("%s: %+v is left of the history", name, m.Spec.History)
-			}
+			check.Equal(t, name, "", m.Spec.History[i].Content)
 		}
-		if m.Spec.LastRole() != last {
-			t.Errorf("%s: %s speaks last, and %q is left of that", name, last, m.Spec.LastRole())
-		}
+		check.Equal(t, name, last, m.Spec.LastRole())
 		if again, _ := StripMessage(stripped); content.Of(again.(*v1alpha1.ChatMessage)) != before {
 			t.Errorf("%s: stripping twice changes the hash", name)
 		}

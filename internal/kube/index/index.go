@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index names the indexes of the manager's cache, and says what the cache leaves out: message text. The manager
-// decides from names, fences and counts, so no content of a conversation is ever in its memory.
+// Package index has the indexes of the manager's cache, and removes message text from it. The manager decides from
+// names, fences and counts, so no content of a conversation is ever in its memory.
 package index
 
 import (
@@ -25,11 +25,11 @@ const (
 	ChatsWithSecrets = "mcpSecrets"
 	// WithSecrets is the key of all of these.
 	WithSecrets = "true"
-	// UnsettledByChat finds the messages of people in a chat whose status has not said its last word.
+	// UnsettledByChat finds the messages of people in a chat whose status is not final.
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
 	MessagesByChat = "spec.chatRef.name"
-	// ReportsByChat finds the messages of a chat that are part of no history, which go once they have been acted on.
+	// ReportsByChat finds the messages of a chat that are in no history, and are deleted after they have been acted on.
 	ReportsByChat = "reportsByChat"
 	// MessagesByParent finds the messages that follow a message in the history, up to the next generated one.
 	MessagesByParent = "parent"
@@ -51,15 +51,15 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		field  string
 		keys   client.IndexerFunc
 	}{
-		{&v1alpha1.Chat{}, ChatsByPod, chatsByPod},
-		{&v1alpha1.Chat{}, ChatsByParent, chatsByParent},
-		{&v1alpha1.Chat{}, ChatsWithSecrets, chatsWithSecrets},
-		{&v1alpha1.ChatMessage{}, UnsettledByChat, unsettledByChat},
-		{&v1alpha1.ChatMessage{}, MessagesByChat, messagesByChat},
-		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
-		{&v1alpha1.ChatMessage{}, ReportsByChat, reportsByChat},
-		{&v1alpha1.ToolApproval{}, OpenApprovalsByChat, openApprovalsByChat},
-		{&v1alpha1.Workspace{}, WorkspacesByPod, workspacesByPod},
+		{&v1alpha1.Chat{}, ChatsByPod, keysOf(chatsByPod)},
+		{&v1alpha1.Chat{}, ChatsByParent, keysOf(chatsByParent)},
+		{&v1alpha1.Chat{}, ChatsWithSecrets, keysOf(chatsWithSecrets)},
+		{&v1alpha1.ChatMessage{}, UnsettledByChat, keysOf(unsettledByChat)},
+		{&v1alpha1.ChatMessage{}, MessagesByChat, keysOf(messagesByChat)},
+		{&v1alpha1.ChatMessage{}, MessagesByParent, keysOf(FollowedBy)},
+		{&v1alpha1.ChatMessage{}, ReportsByChat, keysOf(reportsByChat)},
+		{&v1alpha1.ToolApproval{}, OpenApprovalsByChat, keysOf(openApprovalsByChat)},
+		{&v1alpha1.Workspace{}, WorkspacesByPod, keysOf(workspacesByPod)},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.keys); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
@@ -68,59 +68,53 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func chatsWithSecrets(o client.Object) []string {
-	chat, ok := o.(*v1alpha1.Chat)
+// keysOf is an index of one kind.
+func keysOf[T client.Object](keys func(T) []string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		if object, ok := o.(T); ok {
+			return keys(object)
+		}
+		return nil
+	}
+}
+
+func chatsWithSecrets(chat *v1alpha1.Chat) []string {
 	needs := func(s v1alpha1.MCPServer) bool { return len(s.HeadersFrom) > 0 }
-	if !ok || chat.Status.Archived || !slices.ContainsFunc(chat.Spec.MCPServers, needs) {
+	if chat.Status.Archived || !slices.ContainsFunc(chat.Spec.MCPServers, needs) {
 		return nil
 	}
 	return []string{WithSecrets}
 }
 
-func chatsByPod(o client.Object) []string {
-	chat, ok := o.(*v1alpha1.Chat)
-	if !ok || chat.Status.Generation == nil {
+func chatsByPod(chat *v1alpha1.Chat) []string {
+	if chat.Status.Generation == nil {
 		return nil
 	}
 	return []string{chat.Status.Generation.Pod}
 }
 
-func chatsByParent(o client.Object) []string {
-	chat, ok := o.(*v1alpha1.Chat)
-	if !ok || chat.Spec.ParentRef == nil {
+func chatsByParent(chat *v1alpha1.Chat) []string {
+	if chat.Spec.ParentRef == nil {
 		return nil
 	}
 	return []string{chat.Spec.ParentRef.Name}
 }
 
-func unsettledByChat(o client.Object) []string {
-	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok || message.Spec.Generation != nil || conditions.MessageSettled(message) {
+func unsettledByChat(message *v1alpha1.ChatMessage) []string {
+	if message.Spec.Generation != nil || conditions.MessageSettled(message) {
 		return nil
 	}
 	return []string{message.Spec.ChatRef.Name, AnyChat}
 }
 
-// Unsettled reports whether it is a message of a person whose status has not said its last word.
-func Unsettled(o client.Object) bool { return unsettledByChat(o) != nil }
+// Unsettled reports whether it is a message of a person whose status is not final.
+func Unsettled(o client.Object) bool { return keysOf(unsettledByChat)(o) != nil }
 
-func messagesByChat(o client.Object) []string {
-	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok {
-		return nil
-	}
+func messagesByChat(message *v1alpha1.ChatMessage) []string {
 	return []string{message.Spec.ChatRef.Name}
 }
 
-func messagesByParent(o client.Object) []string {
-	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok {
-		return nil
-	}
-	return FollowedBy(message)
-}
-
-// FollowedBy names the messages that a message follows, as far as it says so itself and the cache keeps that.
+// FollowedBy names the messages that a message follows, by the fields that the cache keeps.
 func FollowedBy(m *v1alpha1.ChatMessage) (followed []string) {
 	for _, parent := range []string{m.Spec.Parent, m.Status.Parent} {
 		if parent != "" {
@@ -135,40 +129,37 @@ func FollowedBy(m *v1alpha1.ChatMessage) (followed []string) {
 	return followed
 }
 
-func reportsByChat(o client.Object) []string {
-	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok || !IsReport(message) {
+func reportsByChat(message *v1alpha1.ChatMessage) []string {
+	if !IsReport(message) {
 		return nil
 	}
 	return []string{message.Spec.ChatRef.Name}
 }
 
-// IsReport reports whether a message is part of no history: it reports that an attempt yielded nothing, or what a model
-// says of a turn.
+// IsReport reports whether a message is in no history: it reports that an attempt yielded nothing, or a model's summary
+// of a turn.
 func IsReport(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation
 	switch {
-	case g != nil && g.Action == v1alpha1.ActionSummarizeTurn:
-		return true
-	case g == nil || g.Outcome == v1alpha1.OutcomeCompleted:
+	case g == nil:
 		return false
+	case g.Action == v1alpha1.ActionSummarizeTurn:
+		return true
 	case g.Outcome == v1alpha1.OutcomeInterrupted:
 		return len(m.Spec.Parts) == 0
 	}
-	return true
+	return g.Outcome != v1alpha1.OutcomeCompleted
 }
 
-func openApprovalsByChat(o client.Object) []string {
-	approval, ok := o.(*v1alpha1.ToolApproval)
-	if !ok || approval.Status.ObservedGeneration == approval.Generation {
+func openApprovalsByChat(approval *v1alpha1.ToolApproval) []string {
+	if approval.Status.ObservedGeneration == approval.Generation {
 		return nil
 	}
 	return []string{approval.Spec.ChatRef.Name}
 }
 
-func workspacesByPod(o client.Object) []string {
-	workspace, ok := o.(*v1alpha1.Workspace)
-	if !ok || workspace.Spec.Source.PodRef == nil {
+func workspacesByPod(workspace *v1alpha1.Workspace) []string {
+	if workspace.Spec.Source.PodRef == nil {
 		return nil
 	}
 	return []string{workspace.Spec.Source.PodRef.Name}

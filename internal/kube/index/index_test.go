@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheCacheHoldsNoText(t *testing.T) {
@@ -24,20 +25,14 @@ func TestTheCacheHoldsNoText(t *testing.T) {
 			Generation: &v1alpha1.MessageGeneration{PendingCalls: 1},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	chat, err := StripChat(&v1alpha1.Chat{
 		Spec:   v1alpha1.ChatSpec{Prompt: "secret words", SystemPrompt: "secret words"},
 		Status: v1alpha1.ChatStatus{History: v1alpha1.HistoryStatus{Version: 1}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	raw, err := json.Marshal([]any{message, chat})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if strings.Contains(string(raw), "secret words") || !strings.Contains(string(raw), `"pendingCalls":1`) {
 		t.Errorf("the cache holds %s", raw)
 	}
@@ -106,7 +101,7 @@ func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for what, pair := range map[string][2][]string{
 				"unsettled": {unsettledByChat(c.message), c.unsettled}, "reports": {reportsByChat(c.message), c.reports},
-				"parents": {messagesByParent(c.message), c.parents}, "of a chat": {messagesByChat(c.message), c.ofAChat},
+				"parents": {FollowedBy(c.message), c.parents}, "of a chat": {messagesByChat(c.message), c.ofAChat},
 			} {
 				if !slices.Equal(pair[0], pair[1]) {
 					t.Errorf("%s: %v, want %v", what, pair[0], pair[1])

@@ -35,7 +35,7 @@ var lookups = packed.Options{
 func indexName(field string) string { return "field:" + field }
 
 // everywhere are the kinds that each manager keeps of all namespaces: what they allow in one counts for the order in
-// which chats of the others are let in.
+// which chats of the others are admitted.
 var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1alpha1.ChatQuota](): true}
 
 // Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -62,8 +63,9 @@ func fieldIndexes(fields map[string]client.IndexerFunc) cache.Indexers {
 	return indexers
 }
 
-var messageIndexes = map[string]client.IndexerFunc{UnsettledByChat: unsettledByChat, MessagesByChat: messagesByChat,
-	MessagesByParent: messagesByParent, ReportsByChat: reportsByChat}
+var messageIndexes = map[string]client.IndexerFunc{UnsettledByChat: keysOf(unsettledByChat),
+	MessagesByChat:   keysOf(messagesByChat),
+	MessagesByParent: keysOf(FollowedBy), ReportsByChat: keysOf(reportsByChat)}
 
 // pair is an informer as the manager has it, and one that keeps objects whole.
 type pair struct {
@@ -83,9 +85,7 @@ func newPair(t *testing.T, source *fakesource.FakeControllerSource) pair {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := informer.AddIndexers(fieldIndexes(messageIndexes)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, informer.AddIndexers(fieldIndexes(messageIndexes)))
 	}
 	return p
 }
@@ -128,9 +128,7 @@ func (p pair) compare(t *testing.T, want map[string]string) {
 				continue
 			}
 			a, err := packed.ByIndex(name, value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			b, _ := plain.ByIndex(name, value)
 			same(t, name+" "+value, a, b)
 		}
@@ -292,9 +290,7 @@ func TestPackedMessagesAnswerLikeWholeOnes(t *testing.T) {
 				p.compare(t, want)
 				if round == 10 {
 					handle, err := p.packed.AddEventHandler(late)
-					if err != nil {
-						t.Fatal(err)
-					}
+					check.OK(t, err)
 					waiting.Until(t, time.Minute, "a late handler has heard of what there was", handle.HasSynced)
 					if late.initial != len(want) {
 						t.Fatalf("a late handler hears of %d of %d", late.initial, len(want))
@@ -311,13 +307,9 @@ func TestPackedMessagesAnswerLikeWholeOnes(t *testing.T) {
 func versionsOf(source *fakesource.FakeControllerSource, t *testing.T) map[string]string {
 	t.Helper()
 	list, err := source.List(metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	objects, err := meta.ExtractList(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all := make([]any, len(objects))
 	for i := range objects {
 		all[i] = objects[i]
@@ -365,9 +357,7 @@ func TestASlowHandlerHoldsLaterChangesBack(t *testing.T) {
 	waiting.Until(t, time.Minute, "an informer with a queue goes on", func() bool {
 		return len(p.plain.GetStore().ListKeys()) == 2
 	})
-	if keys := p.packed.GetStore().ListKeys(); !slices.Equal(keys, []string{"a/first"}) {
-		t.Errorf("the store goes on to %v before the handler has", keys)
-	}
+	check.Equal(t, "keys in the store while the handler works", []string{"a/first"}, p.packed.GetStore().ListKeys())
 	goOn <- struct{}{}
 	<-hears
 	if keys := p.packed.GetStore().ListKeys(); len(keys) != 2 {

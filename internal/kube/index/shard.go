@@ -50,7 +50,7 @@ type drained struct{ watch.Interface }
 func (d drained) Stop() {
 	var stopping sync.WaitGroup
 	stopping.Go(d.Interface.Stop)
-	for range d.ResultChan() { // Nobody wants them any more.
+	for range d.ResultChan() { // They are dropped.
 	}
 	stopping.Wait()
 }

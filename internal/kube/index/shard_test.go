@@ -18,6 +18,7 @@ import (
 	fakesource "k8s.io/client-go/tools/cache/testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -107,9 +108,7 @@ func TestStoppedWatchEndsWithoutReader(t *testing.T) {
 	lw := ofNamespaces(&cache.ListWatch{
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return from, nil }}, inA)
 	w, err := cache.ToWatcherWithContext(lw).WatchWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	from.Add(&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}})
 	from.Add(&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}})
 	w.Stop()
@@ -126,9 +125,7 @@ func TestListIsFilteredToNamespacesOfShard(t *testing.T) {
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "1"}}}},
 		"empty": &v1alpha1.ChatList{},
 	} {
-		if err := keepIn(list, inA); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, keepIn(list, inA))
 		var names string
 		switch list := list.(type) {
 		case *v1alpha1.ChatList:

@@ -12,10 +12,10 @@ import (
 	"parley.dev/parley/internal/text/content"
 )
 
-// StripMessage leaves a message's text and other bulk out of the cache, all but a hash of what a person wrote, which
-// tells of edits, and of an interrupted step or a client's results how many parts there are.
+// StripMessage removes a message's text and other bulk. It keeps a hash of what a person wrote, which shows edits, and
+// the number of parts of an interrupted step or a client's results.
 func StripMessage(o any) (any, error) {
-	if message, ok := o.(*v1alpha1.ChatMessage); ok {
+	return strip(o, func(message *v1alpha1.ChatMessage) {
 		message.ManagedFields = nil
 		hash := ""
 		if message.Spec.Generation == nil {
@@ -27,25 +27,37 @@ func StripMessage(o any) (any, error) {
 		message.Spec.Parts = withoutContent(message)
 		message.Spec.History = lastOf(message.Spec.History)
 		message.Spec.Follows = namesOf(message.Spec.Follows)
-		if g := message.Spec.Generation; g != nil {
+		if message.Spec.Generation != nil {
 			message.OwnerReferences = nil // It names its chat itself.
-			g.Warnings = nil
-			for i := range g.Agents { // How many there are tells that there is something to do.
-				g.Agents[i] = v1alpha1.AgentChange{Key: g.Agents[i].Key}
-			}
-			if g.MCP != nil { // What is pinned is for generation pods.
-				g.MCP.Pinned, g.MCP.Changed = nil, nil
-			}
-			for i := range g.Questions {
-				g.Questions[i] = v1alpha1.ToolQuestion{ID: g.Questions[i].ID}
-			}
+			stripGeneration(message.Spec.Generation)
 		}
+	})
+}
+
+// stripGeneration keeps the numbers of agents and questions: they show that there is work.
+func stripGeneration(g *v1alpha1.MessageGeneration) {
+	g.Warnings = nil
+	for i := range g.Agents {
+		g.Agents[i] = v1alpha1.AgentChange{Key: g.Agents[i].Key}
+	}
+	if g.MCP != nil { // Only generation pods need the pinned tools.
+		g.MCP.Pinned, g.MCP.Changed = nil, nil
+	}
+	for i := range g.Questions {
+		g.Questions[i] = v1alpha1.ToolQuestion{ID: g.Questions[i].ID}
+	}
+}
+
+// strip removes fields of an object of one kind from the cache. Other objects stay as they are.
+func strip[T any](o any, from func(*T)) (any, error) {
+	if object, ok := o.(*T); ok {
+		from(object)
 	}
 	return o, nil
 }
 
-// namesOf leaves the names and versions of what a generated message follows. The rest is needed where a status is late,
-// and read from the API server then: for each turn it would take as much as a message.
+// namesOf keeps the names and versions of what a generated message follows. If a status is late, the rest is read from
+// the API server: for each turn it would take as much memory as a message.
 func namesOf(follows []v1alpha1.CommittedMessage) (names []v1alpha1.CommittedMessage) {
 	for i := range follows {
 		names = append(names, history.Named(&follows[i], i == len(follows)-1))
@@ -53,7 +65,7 @@ func namesOf(follows []v1alpha1.CommittedMessage) (names []v1alpha1.CommittedMes
 	return names
 }
 
-// traceOnly keeps the annotation that says which trace a message belongs to, and the hash if there is one.
+// traceOnly keeps the trace that a message belongs to, and the hash if there is one.
 func traceOnly(annotations map[string]string, hash string) map[string]string {
 	if hash == "" {
 		return nil
@@ -65,12 +77,12 @@ func traceOnly(annotations map[string]string, hash string) map[string]string {
 	return kept
 }
 
-// maxTraceparent is the length of a traceparent of version 00; a longer one is none that counts.
+// maxTraceparent is the length of a traceparent of version 00; a longer one is ignored.
 const maxTraceparent = 55
 
-// annotationsOf are the annotations of a chat that the cache keeps: those that ask for something, the one that says
-// which trace the prompt belongs to, and, until the prompt is a message, its author.
-func annotationsOf(chat *v1alpha1.Chat) map[string]string {
+// annotationsOf are the annotations of a chat that the cache keeps: requests, the trace of the prompt, and the author
+// of a prompt that is not a message yet.
+func annotationsOf(chat *v1alpha1.Chat) (kept map[string]string) {
 	keys := []string{v1alpha1.AnnotationTraceparent}
 	for _, kind := range v1alpha1.RequestKinds() {
 		keys = append(keys, kind.Annotation())
@@ -78,7 +90,6 @@ func annotationsOf(chat *v1alpha1.Chat) map[string]string {
 	if chat.Spec.Prompt != "" && chat.Status.History.Version == 0 {
 		keys = append(keys, v1alpha1.AnnotationCreatedBy)
 	}
-	var kept map[string]string
 	for _, key := range keys {
 		if value, ok := chat.Annotations[key]; ok {
 			if kept == nil {
@@ -90,60 +101,56 @@ func annotationsOf(chat *v1alpha1.Chat) map[string]string {
 	return kept
 }
 
-// StripChat leaves a chat's prompts and its author out of the cache, once the first message exists. That there is a
-// system prompt, or a reference to texts, can still be seen.
+// StripChat removes a chat's prompts, and its author once the first message exists. It still shows that there is a
+// system prompt, or a reference to texts.
 func StripChat(o any) (any, error) {
-	if chat, ok := o.(*v1alpha1.Chat); ok {
+	return strip(o, func(chat *v1alpha1.Chat) {
 		chat.ManagedFields = nil
 		chat.Annotations = annotationsOf(chat)
 		stripSettings(&chat.Spec.ChatSettings)
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""
 		}
-	}
-	return o, nil
+	})
 }
 
-// StripToSlot leaves of a chat what says whether it generates, and since when it waits for that. One that is being
-// deleted does neither, whatever its status says for as long as a finalizer keeps it.
+// StripToSlot keeps of a chat whether it generates, and since when it waits for that. A chat that is being deleted does
+// neither, whatever its status says while a finalizer keeps it.
 func StripToSlot(o any) (any, error) {
-	if chat, ok := o.(*v1alpha1.Chat); ok {
-		left := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: chat.Namespace, Name: chat.Name, UID: chat.UID,
+	return strip(o, func(chat *v1alpha1.Chat) {
+		kept := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: chat.Namespace, Name: chat.Name, UID: chat.UID,
 			ResourceVersion: chat.ResourceVersion}}
 		if chat.Spec.ParentRef != nil {
-			left.Spec.ParentRef = &v1alpha1.ChatReference{}
+			kept.Spec.ParentRef = &v1alpha1.ChatReference{}
 		}
-		if chat.DeletionTimestamp != nil {
-			return left, nil
+		if chat.DeletionTimestamp == nil {
+			kept.Status.WaitingSince = chat.Status.WaitingSince
+			if chat.Status.Generation != nil {
+				kept.Status.Generation = &v1alpha1.GenerationStatus{}
+			}
 		}
-		if chat.Status.Generation != nil {
-			left.Status.Generation = &v1alpha1.GenerationStatus{}
-		}
-		left.Status.WaitingSince = chat.Status.WaitingSince
-		return left, nil
-	}
-	return o, nil
+		*chat = kept
+	})
 }
 
-// StripClass leaves the prompts of a class out of the cache.
+// StripClass removes the prompts of a class. It still shows which class has one.
 func StripClass(o any) (any, error) {
-	if class, ok := o.(*v1alpha1.ChatClass); ok {
+	return strip(o, func(class *v1alpha1.ChatClass) {
 		class.ManagedFields, class.Annotations = nil, nil
-		if class.Spec.Preamble != "" {
-			class.Spec.Preamble = "…"
-		}
-		if class.Spec.NamespacePreamble != "" { // Which class has one is for the manager to know.
-			class.Spec.NamespacePreamble = "…"
-		}
+		stripText(&class.Spec.Preamble)
+		stripText(&class.Spec.NamespacePreamble)
 		stripSettings(&class.Spec.Defaults)
+	})
+}
+
+func stripText(text *string) {
+	if *text != "" {
+		*text = "…"
 	}
-	return o, nil
 }
 
 func stripSettings(s *v1alpha1.ChatSettings) {
-	if s.SystemPrompt != "" {
-		s.SystemPrompt = "…"
-	}
+	stripText(&s.SystemPrompt)
 	if len(s.InstructionsFrom) > 0 {
 		s.InstructionsFrom = []v1alpha1.InstructionsSource{{}}
 	}
@@ -152,7 +159,7 @@ func stripSettings(s *v1alpha1.ChatSettings) {
 	}
 }
 
-// StripOther leaves out of the cache who manages the fields of an object, and of a Sandbox what it is made from.
+// StripOther removes the managers of an object's fields, and the template of a Sandbox.
 func StripOther(o any) (any, error) {
 	if object, ok := o.(metav1.Object); ok {
 		object.SetManagedFields(nil)
@@ -163,7 +170,7 @@ func StripOther(o any) (any, error) {
 	return o, nil
 }
 
-// lastOf keeps of a history who spoke last: that says whether somebody has to answer.
+// lastOf keeps the last role of a history: it decides whether the chat has to answer.
 func lastOf(history []v1alpha1.PriorMessage) []v1alpha1.PriorMessage {
 	if len(history) == 0 {
 		return nil
@@ -171,8 +178,7 @@ func lastOf(history []v1alpha1.PriorMessage) []v1alpha1.PriorMessage {
 	return []v1alpha1.PriorMessage{{Role: history[len(history)-1].Role}}
 }
 
-// withoutContent is the parts of an interrupted step, which may be none,
-// and of a client's results, without what they say.
+// withoutContent are the types of the parts of an interrupted step, which may be none, and of a client's results.
 func withoutContent(m *v1alpha1.ChatMessage) []v1alpha1.MessagePart {
 	g := m.Spec.Generation
 	if g == nil && m.Spec.Role != v1alpha1.RoleTool || g != nil && g.Outcome != v1alpha1.OutcomeInterrupted {

@@ -16,6 +16,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // asked returns a client of a server, and how many tokens were asked for. The first token is "worker-1".
@@ -29,9 +31,7 @@ func asked(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
 	}
 	cfg := &rest.Config{Host: server.URL + "/prefix", BearerToken: "the pod's own", Username: "u", Password: "p"}
 	client, err := New(cfg, mint, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return client, minted
 }
 
@@ -45,9 +45,7 @@ func TestRequestUsesOnlyTokenOfItsAccount(t *testing.T) {
 			t.Errorf("%s asks with %s, %v", account, said, err)
 		}
 	}
-	if minted.Load() != 2 {
-		t.Errorf("%d tokens were asked for", minted.Load())
-	}
+	check.Equal(t, "tokens were asked for", 2, minted.Load())
 }
 
 func TestUnauthorizedTokenIsRenewedOnce(t *testing.T) {
@@ -157,9 +155,7 @@ func TestAKindThatIsNewIsFound(t *testing.T) {
 	if _, err := client.Find(t.Context(), "a", "pods"); err == nil {
 		t.Error("it is there too early")
 	}
-	if requests.Load() != 2 {
-		t.Errorf("to find nothing, %d requests were made", requests.Load())
-	}
+	check.Equal(t, "to find nothing requests were made", 2, requests.Load())
 	now = now.Add(pause)
 	if _, err := client.Find(t.Context(), "a", "pods"); err != nil {
 		t.Errorf("then it says %v", err)

@@ -149,7 +149,8 @@ func (c *Client) discover(ctx context.Context, account string, age time.Duration
 	return all, nil
 }
 
-// groups is apidiscovery.k8s.io/v2 APIGroupDiscoveryList, as far as it is of use. The kind itself would bring in more.
+// groups is apidiscovery.k8s.io/v2 APIGroupDiscoveryList with the fields that are used. The kind itself would link in
+// more.
 type groups struct {
 	Kind  string `json:"kind"`
 	Items []struct {

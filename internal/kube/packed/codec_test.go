@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // filler fills objects with whatever an API server could send.
@@ -74,9 +75,7 @@ func TestMoreWordsThanAreKeptAreWrittenOut(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}
-	if n := len(words.known); n != mostWords {
-		t.Errorf("%d words are known", n)
-	}
+	check.Equal(t, "words are known", mostWords, len(words.known))
 }
 
 func TestACodecIsForManyAtOnce(t *testing.T) {
@@ -98,9 +97,7 @@ func TestACodecIsForManyAtOnce(t *testing.T) {
 
 func TestAnUnknownTypeIsNotPacked(t *testing.T) {
 	defer func() {
-		if said := fmt.Sprint(recover()); !strings.Contains(said, "float64") {
-			t.Errorf("it said %s", said)
-		}
+		check.Contains(t, fmt.Sprint(recover()), "float64")
 	}()
 	(&writer{}).value(reflect.ValueOf(0.5), false)
 }

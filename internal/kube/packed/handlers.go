@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// registration is a handler, which has heard of all that was listed first once the informer has synced.
+// registration is a handler, which has received the initial list once the informer has synced.
 type registration struct {
 	cache.DoneChecker
 
@@ -24,7 +24,7 @@ func (r *registration) HasSynced() bool { return cache.IsDone(r) }
 // HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
 func (r *registration) HasSyncedChecker() cache.DoneChecker { return r }
 
-// AddEventHandler implements cache.SharedInformer. What there is already the handler hears before this returns.
+// AddEventHandler implements cache.SharedInformer. The handler receives existing objects before this returns.
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	if i.IsStopped() {
 		return nil, errors.New("the informer has been stopped")
@@ -64,9 +64,9 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 	return nil
 }
 
-// teller tells all handlers of objects what it hears of items.
-func (i *informer) teller() cache.ResourceEventHandler {
-	tell := func(one func(cache.ResourceEventHandler)) {
+// forwarder passes events of items to all handlers as events of objects.
+func (i *informer) forwarder() cache.ResourceEventHandler {
+	forward := func(one func(cache.ResourceEventHandler)) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		for _, r := range i.handlers {
@@ -75,14 +75,14 @@ func (i *informer) teller() cache.ResourceEventHandler {
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
-			tell(func(h cache.ResourceEventHandler) { h.OnAdd(i.unpack(o), initial) })
+			forward(func(h cache.ResourceEventHandler) { h.OnAdd(i.unpack(o), initial) })
 		},
 		UpdateFunc: func(before, after any) {
-			tell(func(h cache.ResourceEventHandler) { h.OnUpdate(i.unpack(before), i.unpack(after)) })
+			forward(func(h cache.ResourceEventHandler) { h.OnUpdate(i.unpack(before), i.unpack(after)) })
 		},
 		DeleteFunc: func(o any) {
 			last, gone := o.(cache.DeletedFinalStateUnknown)
-			tell(func(h cache.ResourceEventHandler) {
+			forward(func(h cache.ResourceEventHandler) {
 				if !gone {
 					h.OnDelete(i.unpack(o))
 					return

@@ -26,7 +26,7 @@ import (
 
 // Options say of indexes how they are looked up.
 type Options struct {
-	// Namespaced are indexes that nobody asks about all namespaces, for which the store keeps nothing then.
+	// Namespaced are indexes without look-ups in all namespaces: the store keeps nothing for those.
 	Namespaced []string
 	// Siblings say of an index whose values are names of objects by which other index such an object and those that name
 	// it are found together. The store keeps nothing for it: it looks among them. Such an index is namespaced, too.
@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // informer lets many hear what a controller of client-go says of items, and read what it keeps. It calls handlers in
-// the controller's goroutine, which goes on when they return: the queue that a shared informer has for each handler
+// the controller's goroutine, which continues when they return: the queue that a shared informer has for each handler
 // grows by what is listed first, and stays as large. So a handler must not wait for another change of the same kind.
 type informer struct {
 	cache.Controller
@@ -50,7 +50,7 @@ type informer struct {
 	// started is true once there may be items.
 	started, stopped atomic.Bool
 
-	// mu is held while handlers are told.
+	// mu is held while handlers are called.
 	mu       sync.Mutex
 	handlers []*registration
 }
@@ -62,7 +62,7 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 	o Options) (cache.SharedIndexInformer, error) {
 	i := &informer{object: reflect.TypeOf(example).Elem(), options: o, indexers: cache.Indexers{}}
 	kept, controller := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: example,
-		ResyncPeriod: resync, Indexers: cache.Indexers{}, Transform: i.pack, Handler: i.teller()})
+		ResyncPeriod: resync, Indexers: cache.Indexers{}, Transform: i.pack, Handler: i.forwarder()})
 	indexer, ok := kept.(cache.Indexer)
 	if !ok {
 		return nil, fmt.Errorf("making an informer of %s: %T has no indexes", i.object, kept)
@@ -130,7 +130,7 @@ func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
 // GetIndexer implements cache.SharedIndexInformer.
 func (i *informer) GetIndexer() cache.Indexer { return store{i.indexer, i} }
 
-// SetWatchErrorHandler implements cache.SharedInformer: errors of watches are logged, and nobody else is told.
+// SetWatchErrorHandler implements cache.SharedInformer: errors of watches are only logged.
 func (*informer) SetWatchErrorHandler(cache.WatchErrorHandler) error { return errors.ErrUnsupported }
 
 // SetWatchErrorHandlerWithContext implements cache.SharedInformer, like SetWatchErrorHandler.

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// NewFairQueue returns a work queue that hands out one object of each namespace in turn, so that a namespace in which
-// everything is busy keeps no other one waiting. Within a namespace it is first in, first out. Objects with a priority
-// below zero are handed out only while no others wait.
+// NewFairQueue returns a work queue that hands out one object of each namespace in turn, so that a busy namespace
+// delays no other one. Within a namespace it is first in, first out. Objects with a priority below zero are handed out
+// only while no others wait.
 //
-// Delays, metrics and that each object is in the queue once are client-go's; it asks the turns which object is next.
+// Delays, metrics and deduplication are client-go's; it asks the turns which object is next.
 func NewFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	order := newTurns()
@@ -41,7 +41,7 @@ func (q *fairQueue) Add(item reconcile.Request) { q.AddWithOpts(priorityqueue.Ad
 // AddWithOpts implements priorityqueue.PriorityQueue.
 func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
 	for _, item := range items {
-		q.order.want(item, o.Priority != nil && *o.Priority < 0)
+		q.order.add(item, o.Priority != nil && *o.Priority < 0)
 		switch {
 		case o.RateLimited:
 			q.AddRateLimited(item)
@@ -59,8 +59,8 @@ func (q *fairQueue) Get() (item reconcile.Request, shutdown bool) {
 	return item, shutdown
 }
 
-// GetWithPriority implements priorityqueue.PriorityQueue. Once the queue is shut down it hands out nothing more, though
-// something may wait.
+// GetWithPriority implements priorityqueue.PriorityQueue. A queue that is shut down hands out nothing, even if objects
+// wait.
 func (q *fairQueue) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
 	if item, shutdown = q.TypedRateLimitingInterface.Get(); shutdown {
 		return item, 0, true
@@ -69,78 +69,61 @@ func (q *fairQueue) GetWithPriority() (item reconcile.Request, priority int, shu
 		q.Done(item)
 		return reconcile.Request{}, 0, true
 	}
-	return item, q.order.taken(item), false
+	return item, q.order.takePriority(item), false
 }
 
-// turns say which object is next. It is safe for concurrent use.
+// turns is the order of the queue. It is safe for concurrent use.
 type turns struct {
 	mu sync.Mutex
-	// wanted are objects that were added and may not wait yet, with whether each may wait for all others.
-	wanted map[reconcile.Request]bool
-	// waiting are the objects that wait, each at its newest place.
-	waiting map[reconcile.Request]*place
-	// working are objects that were handed out a moment ago, with the priority that they had.
-	working map[reconcile.Request]int
-	// news go before the others.
-	news, others lane
-}
-
-// place is where an object waits.
-type place struct {
-	item reconcile.Request
-	last bool
-	// left is true when the object has got a better place.
-	left bool
-}
-
-// lane has the places of each namespace, and the namespaces in the order of their turns.
-type lane struct {
-	places     map[string][]*place
-	namespaces []string
+	// added are objects that were added and may not wait yet, with whether each has the low priority.
+	added map[reconcile.Request]bool
+	// waiting are the objects that wait, with whether each has the low priority.
+	waiting map[reconcile.Request]bool
+	// started are objects that were just handed out, with their priority.
+	started     map[reconcile.Request]int
+	normal, low lane
 }
 
 func newTurns() *turns {
-	return &turns{wanted: map[reconcile.Request]bool{}, waiting: map[reconcile.Request]*place{},
-		working: map[reconcile.Request]int{}, news: lane{places: map[string][]*place{}},
-		others: lane{places: map[string][]*place{}}}
+	return &turns{added: map[reconcile.Request]bool{}, waiting: map[reconcile.Request]bool{},
+		started: map[reconcile.Request]int{}, normal: newLane(false), low: newLane(true)}
 }
 
-// want tells of an object that is about to be added. Of several priorities the higher one counts.
-func (t *turns) want(item reconcile.Request, last bool) {
+// add precedes the addition of an object. Of several priorities the higher one counts.
+func (t *turns) add(item reconcile.Request, low bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if before, known := t.wanted[item]; known {
-		last = last && before
+	if before, known := t.added[item]; known {
+		low = low && before
 	}
-	t.wanted[item] = last
+	t.added[item] = low
 }
 
 // Push implements workqueue.Queue.
 func (t *turns) Push(item reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.put(item)
+	t.push(item)
 }
 
 // Touch implements workqueue.Queue: an object that waits was added again.
 func (t *turns) Touch(item reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at := t.waiting[item]; at.last && !t.wanted[item] {
-		at.left = true
-		t.put(item)
+	if t.waiting[item] && !t.added[item] {
+		t.push(item)
 	}
-	delete(t.wanted, item)
+	delete(t.added, item)
 }
 
-func (t *turns) put(item reconcile.Request) {
-	at := &place{item: item, last: t.wanted[item]}
-	delete(t.wanted, item)
-	t.waiting[item] = at
-	if at.last {
-		t.others.put(at)
+func (t *turns) push(item reconcile.Request) {
+	low := t.added[item]
+	delete(t.added, item)
+	t.waiting[item] = low
+	if low {
+		t.low.push(item)
 	} else {
-		t.news.put(at)
+		t.normal.push(item)
 	}
 }
 
@@ -151,64 +134,72 @@ func (t *turns) Len() int {
 	return len(t.waiting)
 }
 
-// Pop implements workqueue.Queue. Something waits.
+// Pop implements workqueue.Queue. An object waits.
 func (t *turns) Pop() reconcile.Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.news.next()
-	if at == nil {
-		at = t.others.next()
+	item, ok := t.normal.pop(t.waiting)
+	if ok {
+		t.started[item] = 0
+	} else {
+		item, _ = t.low.pop(t.waiting)
+		t.started[item] = lowest
 	}
-	if delete(t.waiting, at.item); len(t.waiting) == 0 {
-		t.others = lane{places: map[string][]*place{}} // Places that have been left.
+	if delete(t.waiting, item); len(t.waiting) == 0 {
+		t.low = newLane(true) // Without objects that left it for the other lane.
 	}
-	t.working[at.item] = 0
-	if at.last {
-		t.working[at.item] = lowest
-	}
-	return at.item
+	return item
 }
 
 // lowest is the priority of objects that wait for all others.
 const lowest = -100
 
-// taken returns the priority of an object that was handed out, once.
-func (t *turns) taken(item reconcile.Request) int {
+// takePriority returns the priority of an object that was handed out, once.
+func (t *turns) takePriority(item reconcile.Request) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	priority := t.working[item]
-	delete(t.working, item)
+	priority := t.started[item]
+	delete(t.started, item)
 	return priority
 }
 
-func (l *lane) put(at *place) {
-	namespace := at.item.Namespace
-	if len(l.places[namespace]) == 0 {
-		l.namespaces = append(l.namespaces, namespace)
-	}
-	l.places[namespace] = append(l.places[namespace], at)
+// lane has the objects of one priority by namespace, and the namespaces in the order of their turns.
+type lane struct {
+	low        bool
+	items      map[string][]reconcile.Request
+	namespaces []string
 }
 
-// next takes the first object of the namespace whose turn it is; nil: there is none.
-func (l *lane) next() *place {
+func newLane(low bool) lane { return lane{low: low, items: map[string][]reconcile.Request{}} }
+
+func (l *lane) push(item reconcile.Request) {
+	if len(l.items[item.Namespace]) == 0 {
+		l.namespaces = append(l.namespaces, item.Namespace)
+	}
+	l.items[item.Namespace] = append(l.items[item.Namespace], item)
+}
+
+// pop returns the first waiting object of the namespace whose turn it is. Objects that wait in the other lane are
+// dropped.
+func (l *lane) pop(waiting map[reconcile.Request]bool) (item reconcile.Request, ok bool) {
 	for len(l.namespaces) > 0 {
 		namespace := l.namespaces[0]
-		places := l.places[namespace]
-		at := places[0]
-		places[0] = nil
-		l.places[namespace] = places[1:]
-		if at.left && len(places) > 1 {
-			continue // It is the turn of the namespace still.
+		item, rest := l.items[namespace][0], l.items[namespace][1:]
+		l.items[namespace] = rest
+		low, waits := waiting[item]
+		waits = waits && low == l.low
+		if !waits && len(rest) > 0 {
+			continue // It is still the turn of the namespace.
 		}
 		l.namespaces = l.namespaces[1:]
-		if len(places) > 1 {
+		if len(rest) > 0 {
 			l.namespaces = append(l.namespaces, namespace)
 		} else {
-			delete(l.places, namespace)
+			delete(l.items, namespace)
 		}
-		if !at.left {
-			return at
+		if waits {
+			return item, true
 		}
 	}
-	return nil
+	return item, false
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -67,9 +68,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 				queue.Add(item)
 			}
 			last(queue, of(c.again)...) // Nothing gets a worse place.
-			if got := drained(queue); got != c.want {
-				t.Errorf("they are handed out as\n%s, want\n%s", got, c.want)
-			}
+			check.Equal(t, "order", c.want, drained(queue))
 		})
 	}
 }
@@ -103,9 +102,7 @@ func TestADelayIsOverSomeTime(t *testing.T) {
 		got = append(got, item.String())
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, []string{"a/1", "a/2"}) {
-		t.Errorf("it hands out %v", got)
-	}
+	check.Equal(t, "it hands out", []string{"a/1", "a/2"}, got)
 	if queue.NumRequeues(items[1]) != 1 {
 		t.Error("the retry is not counted")
 	}
@@ -179,5 +176,5 @@ func TestManyWorkersLoseNothing(t *testing.T) {
 func (t *turns) empty() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.wanted)+len(t.waiting)+len(t.working)+len(t.news.places)+len(t.others.places) == 0
+	return len(t.added)+len(t.waiting)+len(t.started)+len(t.normal.items)+len(t.low.items) == 0
 }

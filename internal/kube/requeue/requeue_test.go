@@ -12,10 +12,14 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 func request(name string) reconcile.Request {
@@ -27,9 +31,7 @@ func TestReconcileBackoffIsCappedAtHalfAMinute(t *testing.T) {
 	for range 100 {
 		last = limiter.When(request("a"))
 	}
-	if last != Most {
-		t.Errorf("the wait is %v", last)
-	}
+	check.Equal(t, "the wait is", Most, last)
 }
 
 func TestThousandsThatFailDelayNoOther(t *testing.T) {
@@ -37,9 +39,7 @@ func TestThousandsThatFailDelayNoOther(t *testing.T) {
 	for i := range 5000 {
 		limiter.When(request(string(rune('a' + i%26))))
 	}
-	if wait := limiter.When(request("another")); wait != First {
-		t.Errorf("the wait is %v", wait)
-	}
+	check.Equal(t, "the wait is", First, limiter.When(request("another")))
 }
 
 // lister is a client whose lists fail with err.
@@ -61,12 +61,36 @@ func TestFailedListInWatchHandlerIsLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { out.WriteString(args) }, funcr.Options{}))
-			if got := List(ctx, lister{err: c.err}, &corev1.PodList{}); got != (c.err == nil) {
-				t.Errorf("it could list: %t", got)
-			}
+			check.Equal(t, "it could list", c.err == nil, List(ctx, lister{err: c.err}, &corev1.PodList{}))
 			if !strings.Contains(out.String(), c.want) || (out.String() == "") != (c.want == "") {
 				t.Errorf("the log says %q, want %q", out.String(), c.want)
 			}
 		})
 	}
+}
+
+func TestChangeRequeuesMatchingSiblings(t *testing.T) {
+	pod := func(namespace, name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	s := fakeapi.New(t, pod("a", "1"), pod("a", "2"), pod("b", "1"))
+	isNamesake := func(changed, sibling client.Object) bool { return changed.GetName() == sibling.GetName() }
+	for name, c := range map[string]struct {
+		changed client.Object
+		matches func(changed, sibling client.Object) bool
+		want    string
+	}{
+		"of the namespace":      {pod("a", "2"), nil, "a/1 a/2"},
+		"that match":            {pod("a", "2"), isNamesake, "a/2"},
+		"of all namespaces":     {pod("", "1"), isNamesake, "a/1 b/1"},
+		"of an empty namespace": {pod("c", "1"), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Siblings(s.Client, &corev1.PodList{}, c.matches)(t.Context(), c.changed)
+			check.Equal(t, "requests", of(c.want), got)
+		})
+	}
+	s.Fail = func(string) error { return fakeapi.Timeout.Err() }
+	check.Equal(t, "without a list it requeues", nil,
+		Siblings(s.Client, &corev1.PodList{}, nil)(t.Context(), pod("a", "1")))
 }

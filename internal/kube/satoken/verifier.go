@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package satoken verifies service-account tokens against the keys that the cluster's issuer publishes, for programs
-// that cannot ask the API server: who signed a token, for whom, until when, and whose it is. It knows no cluster and no
-// file; where the keys come from is the caller's.
+// that cannot ask the API server: issuer, audience, expiry and subject. Callers provide the keys.
 package satoken
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,39 +17,37 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// clockLeeway is how far the clocks of two nodes may be apart.
+// clockLeeway is the difference that the clocks of two nodes may have.
 const clockLeeway = 30 * time.Second
 
 // signatures are the algorithms with which API servers sign service-account tokens. None of them is symmetric, so
-// that a published key can never be taken for a secret.
+// that a published key is never used as a secret.
 var signatures = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
 var (
-	// ErrUnauthenticated means that the token proves nothing.
+	// ErrUnauthenticated means that the token is not valid.
 	ErrUnauthenticated = errors.New("unauthenticated")
-	// ErrForbidden means that the token is good, but its subject is not let in.
+	// ErrForbidden means that the token is valid, but its subject is not allowed.
 	ErrForbidden = errors.New("forbidden")
-	// ErrNoKeys means that it is the verifier that cannot tell yet, and not the token's fault.
+	// ErrNoKeys means that the verifier has no keys yet, whether or not the token is valid.
 	ErrNoKeys = errors.New("the keys of the cluster's issuer are not known yet")
 )
 
 // KeySource has the keys of the issuer.
 type KeySource interface {
-	// Key finds the public keys with an id: none if the issuer has none of it. It returns ErrNoKeys as long as it knows
-	// no keys at all.
+	// Key finds the public keys with an id, which may be none. It returns ErrNoKeys while it has no keys at all.
 	Key(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 }
 
-// Verifier lets in the subjects on a list, who prove themselves with service-account tokens for this audience. It
-// checks them against the issuer's published keys, without a call of the API server for each. go-jose does the checks,
-// and not go-oidc: a KeySet of go-oidc has to verify the signature itself, its error ErrNoKeys arrives as text, and the
-// times of a token have no leeway at the end and 5 minutes at the beginning.
+// Verifier allows the subjects on a list that have service-account tokens for this audience. It uses go-jose and not
+// go-oidc: a KeySet of go-oidc has to verify the signature itself, its errors arrive as text, and it has other leeways
+// for the times of a token.
 type Verifier struct {
 	// Issuer that the tokens must come from.
 	Issuer string
-	// Audience that the tokens must be meant for: that of one pod, so that they are of use nowhere else.
+	// Audience of the tokens: that of one pod, so that they are valid nowhere else.
 	Audience string
-	// Subjects who are let in, such as system:serviceaccount:parley-system:parley-gateway.
+	// Subjects that are allowed, such as system:serviceaccount:parley-system:parley-gateway.
 	Subjects []string
 	// Keys of the issuer.
 	Keys KeySource
@@ -57,7 +55,7 @@ type Verifier struct {
 	Now func() time.Time
 }
 
-// Authorize returns ErrUnauthenticated, ErrForbidden or ErrNoKeys, wrapped, unless the token's subject is let in.
+// Authorize returns ErrUnauthenticated, ErrForbidden or ErrNoKeys, wrapped, unless the token's subject is allowed.
 func (v *Verifier) Authorize(ctx context.Context, token string) error {
 	parsed, err := jwt.ParseSigned(token, signatures)
 	if err != nil || len(parsed.Headers) != 1 {
@@ -106,4 +104,28 @@ func (v *Verifier) validate(claims jwt.Claims) error {
 	default:
 		return fmt.Errorf("%w: %w", ErrUnauthenticated, err)
 	}
+}
+
+// MaxKeysBytes bounds a key set. An RSA key of 4096 bits takes under 1 KiB of it.
+const MaxKeysBytes = 1 << 20
+
+// PublicKeys decodes a JSON Web Key Set that the issuer publishes. It ignores keys that are not public. A set without a
+// public key is an error.
+func PublicKeys(set []byte) (jose.JSONWebKeySet, error) {
+	var all, public jose.JSONWebKeySet
+	if len(set) > MaxKeysBytes {
+		return public, fmt.Errorf("decoding the issuer's keys: %d bytes are more than %d", len(set), MaxKeysBytes)
+	}
+	if err := json.Unmarshal(set, &all); err != nil {
+		return public, fmt.Errorf("decoding the issuer's keys: %w", err)
+	}
+	for i := range all.Keys {
+		if all.Keys[i].IsPublic() {
+			public.Keys = append(public.Keys, all.Keys[i])
+		}
+	}
+	if len(public.Keys) == 0 {
+		return public, errors.New("the issuer's key set holds no public key")
+	}
+	return public, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
 )
 
@@ -109,13 +110,9 @@ func signedWithPublicKey(t *testing.T, set []byte, claims jwt.Claims) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: set, KeyID: "second"}},
 		nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	token, err := jwt.Signed(signer).Claims(claims).Serialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return token
 }
 
@@ -131,9 +128,7 @@ func TestWithoutKeysItIsNotTheTokensFault(t *testing.T) {
 func TestOnlyPublicKeysAreTaken(t *testing.T) {
 	secret := jose.JSONWebKey{Key: []byte("a shared secret"), KeyID: "s", Algorithm: "HS256"}
 	alone, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{secret}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, set := range map[string][]byte{
 		"a symmetric key": alone, "no key": []byte(`{"keys":[]}`), "no JSON": []byte("<html>"), "nothing": nil,
 		"too much": make([]byte, satoken.MaxKeysBytes+1),
@@ -143,14 +138,10 @@ func TestOnlyPublicKeysAreTaken(t *testing.T) {
 		}
 	}
 	var beside jose.JSONWebKeySet
-	if err := json.Unmarshal(tokens.New(t).KeySet(), &beside); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(tokens.New(t).KeySet(), &beside))
 	beside.Keys = append(beside.Keys, secret)
 	mixed, err := json.Marshal(beside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if keys, err := satoken.PublicKeys(mixed); err != nil || len(keys.Keys) != 1 {
 		t.Errorf("of a public and a symmetric key %d were taken: %v", len(keys.Keys), err)
 	}

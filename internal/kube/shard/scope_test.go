@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAListOfNamespacesIsReadOrRefused(t *testing.T) {
@@ -52,9 +54,7 @@ func TestShardsShareOutTheNamespacesOfAList(t *testing.T) {
 		}
 	}
 	slices.Sort(all)
-	if !slices.Equal(all, list) {
-		t.Errorf("three shards have %v", all)
-	}
+	check.Equal(t, "three shards have", list, all)
 	if one := (Scope{Namespaces: list}); !slices.Equal(one.Own(), list) || len(one.Elsewhere()) > 0 {
 		t.Errorf("a single shard has %v, and others have %v", one.Own(), one.Elsewhere())
 	}

@@ -6,6 +6,8 @@ package shard
 import (
 	"fmt"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // owner is the shard that a namespace is in; it fails unless there is exactly one.
@@ -77,9 +79,7 @@ func TestOneShardMoreMovesNamespacesToItAlone(t *testing.T) {
 // TestNamespacesStayWhereTheyAre: managers of two versions share out namespaces in the same way.
 func TestNamespacesStayWhereTheyAre(t *testing.T) {
 	for ns, want := range map[string]int{"default": 2, "demo": 2, "team-a": 2, "team-b": 0, "parley-system": 1} {
-		if got := owner(t, ns, 3); got != want {
-			t.Errorf("%s is in shard %d of 3, and was in %d", ns, got, want)
-		}
+		check.Equal(t, ns, want, owner(t, ns, 3))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/startup"
+	"parley.dev/parley/test/kit/check"
 )
 
 // apiServer refuses the first requests with an error, and takes those that come later.
@@ -65,9 +66,7 @@ func create(ctx context.Context, t *testing.T, s *apiServer) error {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "parley-test/1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, err = client.Chats("demo").Create(ctx, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "hello"}})
 	return err
 }
@@ -77,9 +76,7 @@ func TestClientsRetryRefusalsOfAStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &apiServer{refusal: refusal, refusals: 2}
-			if err := create(t.Context(), t, s); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, create(t.Context(), t, s))
 			if len(s.bodies) != 3 || s.bodies[2] != s.bodies[0] || !strings.Contains(s.bodies[2], `"hello"`) {
 				t.Errorf("the API server got %q", s.bodies)
 			}
@@ -118,21 +115,15 @@ func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return 
 // TestARefusalThatStaysIsNoDenial is what gateways answer, and what generation pods go by.
 func TestARefusalThatStaysIsNoDenial(t *testing.T) {
 	refusal, err := json.Marshal(statusOf(passing["parameters that are not read"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	answer, err := startup.Transport(roundTrips(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusUnprocessableEntity, Header: http.Header{},
 			Body: io.NopCloser(strings.NewReader(string(refusal)))}, nil
 	})).RoundTrip(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer answer.Body.Close()
 	var status metav1.Status
-	if err := json.NewDecoder(answer.Body).Decode(&status); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.NewDecoder(answer.Body).Decode(&status))
 	seconds, again := apierrors.SuggestsClientDelay(&apierrors.StatusError{ErrStatus: status})
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") != "1" ||
 		status.Code != http.StatusServiceUnavailable || !strings.HasPrefix(status.Message, notSynced) ||
@@ -146,9 +137,7 @@ func TestALargeAnswerIsReturnedWhole(t *testing.T) {
 	answer, err := startup.Transport(roundTrips(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusForbidden, Body: io.NopCloser(strings.NewReader(whole))}, nil
 	})).RoundTrip(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer answer.Body.Close()
 	if got, err := io.ReadAll(answer.Body); err != nil || string(got) != whole {
 		t.Errorf("got %d bytes, %v", len(got), err)

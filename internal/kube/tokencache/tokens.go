@@ -75,7 +75,7 @@ func (c *Cache) Of(ctx context.Context, audience string) (string, error) {
 	}
 }
 
-// entry is that of the audience. A new one takes the place of those that have expired and that nobody has renewed.
+// entry is that of the audience. A new one replaces entries that have expired and were not renewed.
 func (c *Cache) entry(audience string) *token {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // minter counts the tokens that it makes, each good for an hour.
@@ -47,9 +49,7 @@ func TestEachAudienceHasATokenOfItsOwn(t *testing.T) {
 	if got, _ := tokens.Of(t.Context(), "shop/uid-2"); got != "shop/uid-2#2" {
 		t.Errorf("for another audience: %q", got)
 	}
-	if n := m.minted.Load(); n != 2 {
-		t.Errorf("%d tokens were asked for, want 2", n)
-	}
+	check.Equal(t, "requests for tokens", 2, m.minted.Load())
 }
 
 func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
@@ -57,21 +57,15 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	get := func() string {
 		t.Helper()
 		got, err := tokens.Of(t.Context(), "n/u")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return got
 	}
 	first := get()
 	m.now = m.now.Add(47 * time.Minute)
-	if got := get(); got != first {
-		t.Errorf("after 47 minutes of 60: %q", got)
-	}
+	check.Equal(t, "after 47 minutes of 60", first, get())
 	m.now = m.now.Add(2 * time.Minute)
 	m.fail = errors.New("the API server is away")
-	if got := get(); got != first {
-		t.Errorf("with the API server away: %q", got)
-	}
+	check.Equal(t, "with the API server away", first, get())
 	m.fail, m.now = nil, m.now.Add(mintPause)
 	if got := get(); got == first {
 		t.Error("after 49 minutes of 60 it is still the first token")
@@ -86,9 +80,7 @@ func TestFailedTokenRequestIsRetriedOncePerSecond(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if n := m.minted.Load(); n != 1 {
-		t.Errorf("it was asked for %d times", n)
-	}
+	check.Equal(t, "it was asked for times", 1, m.minted.Load())
 	m.now = m.now.Add(mintPause)
 	if _, err := tokens.Of(t.Context(), "n/u"); err == nil || m.minted.Load() != 2 {
 		t.Errorf("a second later it was asked for %d times", m.minted.Load())

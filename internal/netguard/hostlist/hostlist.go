@@ -30,8 +30,8 @@ func (l List) Names(target *url.URL) bool {
 	return false
 }
 
-// metadata are the addresses, besides link-local ones, at which clouds tell a node's credentials to whoever asks from
-// it: AWS and Google by IPv6, Alibaba, Azure, and Oracle.
+// metadata are the addresses, in addition to link-local ones, at which clouds serve a node's credentials to its
+// processes: AWS and Google by IPv6, Alibaba, Azure, and Oracle.
 var metadata = map[netip.Addr]bool{
 	netip.MustParseAddr("fd00:ec2::254"): true, netip.MustParseAddr("fd20:ce::254"): true,
 	netip.MustParseAddr("100.100.100.200"): true,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/netguard/hostlist"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestHostsAreNamedByNameAndPort(t *testing.T) {
@@ -21,9 +22,7 @@ func TestHostsAreNamedByNameAndPort(t *testing.T) {
 		"http://ollama.models:11434/v1":          true,
 		"https://models.example.com@evil.net/v1": false, "https://evil.net/models.example.com": false,
 	} {
-		if got := list.Names(parse(t, raw)); got != want {
-			t.Errorf("%s: %v", raw, got)
-		}
+		check.Equal(t, raw, want, list.Names(parse(t, raw)))
 	}
 }
 
@@ -52,17 +51,13 @@ func TestAddressesInOtherNotationsAreAmbiguous(t *testing.T) {
 		"http://10.0.0.1/": false, "http://[fe80::1]/": false, "http://models.example.com/": false,
 		"http://gpu1.models:80/": false, "http://ollama/": false, "http://0xcafe.example/": false,
 	} {
-		if got := hostlist.AmbiguousAddress(parse(t, raw)); got != want {
-			t.Errorf("%s: %t", raw, got)
-		}
+		check.Equal(t, raw, want, hostlist.AmbiguousAddress(parse(t, raw)))
 	}
 }
 
 func parse(t *testing.T, raw string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return u
 }

@@ -108,10 +108,10 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		b.notes.hear()
 	}
 	if b.read += int64(n); b.read > b.limit {
-		return 0, b.notes.giveUp(&OversizedError{b.status, b.limit})
+		return 0, b.notes.cancelOversized(&OversizedError{b.status, b.limit})
 	}
 	if b.event != nil && int64(b.event.add(p[:n])) > b.eventLimit {
-		return 0, b.notes.giveUp(&OversizedError{b.status, b.eventLimit})
+		return 0, b.notes.cancelOversized(&OversizedError{b.status, b.eventLimit})
 	}
 	return n, err
 }

@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -71,9 +72,7 @@ func TestRedirectIsNotFollowedButHostIsReported(t *testing.T) {
 			})
 		}
 	}
-	if n := followed.Load(); n != 0 {
-		t.Errorf("%d calls went elsewhere", n)
-	}
+	check.Equal(t, "calls went elsewhere", 0, followed.Load())
 }
 
 func TestUnstreamedCallDoesNotFollowRedirect(t *testing.T) {
@@ -85,24 +84,17 @@ func TestUnstreamedCallDoesNotFollowRedirect(t *testing.T) {
 	for _, p := range everyProtocol {
 		spec := p.Spec(base + "/v1")
 		err := answered(t, spec, &http.Client{})
-		if e := fault.Classify(err,
-			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key}); e.Reason != v1alpha1.ErrorRequestRejected ||
-			e.StatusCode != 307 {
-			t.Errorf("%s: got %+v", p.Provider, e)
-		}
+		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
+		check.Equal(t, "fields", []any{v1alpha1.ErrorRequestRejected, 307}, []any{e.Reason, e.StatusCode})
 	}
-	if n := followed.Load(); n != 0 {
-		t.Errorf("%d calls went elsewhere", n)
-	}
+	check.Equal(t, "calls went elsewhere", 0, followed.Load())
 }
 
 // answered makes a call whose answer comes as a whole.
 func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
 	t.Helper()
 	model, err := provider.New(spec, providertest.Key, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return streamError(t.Context(), model, fantasy.Call{
 		Prompt: fantasy.Prompt{fantasy.NewUserMessage(providertest.Secret)}, MaxOutputTokens: new(int64(77))})
 }
@@ -180,9 +172,7 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 						httpguard.Settings{Loopback: true}.Client())
 				})
 				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key, HTTP: notes})
-				if e.Reason != c.reason {
-					t.Errorf("%s %s: got %+v of %T", p.Provider, p.Transport, e, err)
-				}
+				check.Equal(t, p.Provider, c.reason, e.Reason)
 				if most := int64(32 << 20); grown > most {
 					t.Errorf("%s %s: the heap grew by %d MiB", p.Provider, p.Transport, grown>>20)
 				}
@@ -220,15 +210,11 @@ func bombOf(t *testing.T, size int64) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := io.Copy(w, &endless{size, bytes.Repeat([]byte("a"), 4096)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, w.Close())
 	return b.Bytes()
 }
 
@@ -275,9 +261,7 @@ func TestALongReasoningIsALegalAnswer(t *testing.T) {
 				"[DONE]\n\n")
 	})
 	err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), httpguard.Settings{Loopback: true}.Client())
-	if err != nil {
-		t.Errorf("it failed: %v", err)
-	}
+	check.OK(t, err)
 }
 
 func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
@@ -289,9 +273,7 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 	spec := providertest.Chat.Spec(base + "/v1")
 	e := fault.Classify(providertest.Call(t, spec, httpguard.Settings{Loopback: true}.Client()),
 		fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-	if e.Reason != v1alpha1.ErrorProviderUnavailable {
-		t.Errorf("got %+v", e)
-	}
+	check.Equal(t, "result", v1alpha1.ErrorProviderUnavailable, e.Reason)
 }
 
 func TestHeadersMayTakeAsLongAsAnySilence(t *testing.T) {

@@ -23,7 +23,7 @@ type Notes struct {
 	mu      sync.Mutex
 	headers map[string]string
 	page    bool
-	// oversized is an answer that was given up for its length.
+	// oversized is an answer that was cancelled for its length.
 	oversized *OversizedError
 }
 
@@ -59,8 +59,8 @@ func (n *Notes) Silence() time.Duration {
 	return n.now().Sub(n.began) - time.Duration(n.heard.Load())
 }
 
-// giveUp notes that an answer was given up for its length.
-func (n *Notes) giveUp(why *OversizedError) error {
+// cancelOversized notes that an answer was cancelled for its length.
+func (n *Notes) cancelOversized(why *OversizedError) error {
 	if n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -69,7 +69,7 @@ func (n *Notes) giveUp(why *OversizedError) error {
 	return why
 }
 
-// Oversized is the newest answer that was given up for its length; nil if none was.
+// Oversized is the newest answer that was cancelled for its length; nil if none was.
 func (n *Notes) Oversized() *OversizedError {
 	if n == nil {
 		return nil

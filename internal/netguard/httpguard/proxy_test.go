@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/kit/proxytest"
 	"parley.dev/parley/test/modelserver"
@@ -31,9 +32,7 @@ func model(t *testing.T) http.Handler {
 	models, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{{
 		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hi")}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return models
 }
 
@@ -72,9 +71,7 @@ func caFile(t *testing.T, authority *proxytest.Authority) string {
 
 func writeFile(t *testing.T, file string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, content, 0o600))
 }
 
 func TestModelsAreCalledThroughTheProxy(t *testing.T) {
@@ -90,16 +87,12 @@ func TestModelsAreCalledThroughTheProxy(t *testing.T) {
 			if e := called(t, p, "https://models.test", settings.Client()); e != nil {
 				t.Errorf("over TLS: %s", e.Text())
 			}
-			if asked := proxy.Asked(); !slices.Equal(asked, []string{"CONNECT models.test:443"}) {
-				t.Errorf("over TLS the proxy is asked %v", asked)
-			}
+			check.Equal(t, "over TLS the proxy is asked", []string{"CONNECT models.test:443"}, proxy.Asked())
 			proxy = proxytest.New(t, plain.URL)
 			if e := called(t, p, "http://models.test:8000", through(proxy).Client()); e != nil {
 				t.Errorf("without TLS: %s", e.Text())
 			}
-			if asked := proxy.Asked(); !slices.Equal(asked, []string{"POST models.test:8000"}) {
-				t.Errorf("without TLS the proxy is asked %v", asked)
-			}
+			check.Equal(t, "without TLS the proxy is asked", []string{"POST models.test:8000"}, proxy.Asked())
 		})
 	}
 }
@@ -127,9 +120,7 @@ func TestHostsOfNoProxyAreCalledDirectly(t *testing.T) {
 			settings.Proxy.NoProxy = c.manager
 			before := len(proxy.Asked())
 			e := called(t, providertest.Chat, "https://models.invalid", settings.With(c.route).Client())
-			if direct := len(proxy.Asked()) == before; direct != c.direct {
-				t.Errorf("called without the proxy: %t", direct)
-			}
+			check.Equal(t, "called without the proxy", c.direct, len(proxy.Asked()) == before)
 			want := "The proxy could not connect to models.invalid:443 (502)"
 			if c.direct {
 				want = "The name models.invalid cannot be resolved"
@@ -169,9 +160,7 @@ func TestNoForbiddenHostIsCalledThroughAProxy(t *testing.T) {
 			}
 		})
 	}
-	if asked := proxy.Asked(); asked != nil {
-		t.Errorf("the proxy is asked %v", asked)
-	}
+	check.Equal(t, "the proxy is asked", nil, proxy.Asked())
 }
 
 func TestAModelsProxyIsOneOfTheList(t *testing.T) {
@@ -331,9 +320,7 @@ func TestANewCAFileCountsAtOnce(t *testing.T) {
 		t.Error("the file has come, and the server is not trusted")
 	}
 	writeFile(t, settings.CAFile, other.PEM)
-	if err := os.Chtimes(settings.CAFile, time.Time{}, time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Chtimes(settings.CAFile, time.Time{}, time.Now().Add(time.Minute)))
 	if call() {
 		t.Error("the authority is gone, and the server is trusted")
 	}

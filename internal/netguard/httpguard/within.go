@@ -39,7 +39,7 @@ func (t withinTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// reach is what a client may connect to besides hosts elsewhere.
+// reach restricts the addresses that a client may connect to.
 type reach struct{ loopback bool }
 
 // dial connects as net/http does by default, but never to an address of the node or of its cloud's metadata service,

@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 )
 
 // everyProvider is a configuration of each, with a baseURL where it takes one.
@@ -38,9 +39,7 @@ func everyProvider(base string) []v1alpha1.ChatModelConfigSpec {
 func refused(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client, host string) {
 	t.Helper()
 	model, err := provider.New(spec, "sk-1", client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	call := fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("secret words")}}
 	if err = streamError(t.Context(), model, call); err == nil {
 		t.Errorf("%s: no error", spec.Provider)
@@ -86,14 +85,10 @@ func TestModelIsCalledOnlyAtAllowedHosts(t *testing.T) {
 		}
 		refused(t, &spec, httpguard.Within(&http.Client{}, hostlist.List{"models.example.com"}), want)
 	}
-	if asked != 0 {
-		t.Errorf("a host that is not on the list was asked %d times", asked)
-	}
+	check.Equal(t, "a host that is not on the list was asked times", 0, asked)
 	spec := everyProvider(server.URL)[4]
 	model, err := provider.New(&spec, "sk-1", httpguard.Within(&http.Client{}, hostlist.List{host}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if err := streamError(t.Context(), model,
 		fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}}); err == nil || asked == 0 {
 		t.Errorf("a host of the list was asked %d times: %v", asked, err)
@@ -107,9 +102,7 @@ func TestMetadataAndLoopbackAddressesAreBlocked(t *testing.T) {
 		"http://localhost:1": "1"} {
 		spec := everyProvider(base)[4]
 		model, err := provider.New(&spec, "sk-1", client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		err = streamError(t.Context(), model, fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}})
 		e := fault.Classify(err, fault.Subject{Config: "c", Spec: &spec})
 		if e.Reason != v1alpha1.ErrorModelConfigInvalid || e.Retryable || !strings.Contains(e.Message, host) {

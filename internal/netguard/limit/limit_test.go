@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestNoCallerTakesWhatAllShare(t *testing.T) {
@@ -41,9 +42,7 @@ func TestReleaseReturnsAllUnitsOfALease(t *testing.T) {
 	p := limit.NewPerCaller(10, 10)
 	l := p.Lease("anna")
 	for _, n := range []int64{3, 7} {
-		if err := l.Grow(n); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, l.Grow(n))
 	}
 	if err := l.Grow(1); !errors.Is(err, limit.ErrCaller) {
 		t.Errorf("got %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/test/kit/check"
 )
 
 var (
@@ -59,9 +60,7 @@ func TestEndOfContextReportsTheLastError(t *testing.T) {
 		if !errors.Is(err, errOver) || !errors.Is(err, errBusy) || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(began); took != time.Minute {
-			t.Errorf("ended after %s", took)
-		}
+		check.Equal(t, "ended after", time.Minute, time.Since(began))
 		_, err = retry.Do(ctx, retry.APIServer, func(ctx context.Context) (int, error) { return 0, context.Cause(ctx) })
 		if err == nil || err.Error() != errOver.Error() {
 			t.Errorf("an operation that ends with its context: %v", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/netguard/slowclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 // served is a server, with HTTP/2 if asked for, that answers by handle.
@@ -40,9 +41,7 @@ func TestClientThatDoesNotReadIsGivenUp(t *testing.T) {
 				ended <- errors.Join(w.Err(), again)
 			}, 100*time.Millisecond)
 			response, err := s.Client().Get(s.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer response.Body.Close() // Without a read before.
 			if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("it ended with %v", err)
@@ -66,9 +65,7 @@ func TestAnswerMayRestBetweenPieces(t *testing.T) {
 				_ = w.Flush()
 			}, timeout)
 			response, err := s.Client().Get(s.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer response.Body.Close()
 			if body, err := io.ReadAll(response.Body); err != nil || string(body) != "one, two, end" {
 				t.Errorf("read %q, %v", body, err)

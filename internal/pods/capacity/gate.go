@@ -1,35 +1,34 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capacity bounds how many chats generate at once, in each namespace and in all of them, roots and sub-chats
-// counted apart, and hands free slots out in a fair order: first to the namespace that has the fewest, then to the chat
-// that has waited longest. It touches no cluster: callers tell it who generates, who waits, and what the quotas say.
+// Package capacity limits how many chats generate at once, in each namespace and in all of them, with separate counts
+// of roots and sub-chats. It gives free slots in a fair order: first to the namespace with the fewest, then to the chat
+// that has waited longest. It uses no client: callers report who generates, who waits, and the quotas.
 //
-// The invariant that it keeps: whoever waits has no slot that is free. A slot that becomes free belongs at once to the
-// chat that is next, so that a newcomer overtakes nobody by being quick.
+// The invariant: while a chat waits, no slot is free for it. A slot that becomes free belongs at once to the next chat,
+// so that no newcomer overtakes it.
 //
-// Several gates, each with chats of its own, keep one limit for all of them together if each is told of the others'
-// chats, too: who is next follows from what they know, so that those who know the same let in the same.
+// Several gates, each with its own chats, keep one limit together if each also knows the chats of the others: the order
+// follows from what they know, so gates that know the same admit the same.
 package capacity
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Chat is a chat, as far as slots go.
+// Chat is a chat that has a slot or waits for one.
 type Chat struct {
 	Key types.NamespacedName
 	// Sub is true for a chat that has a parent.
 	Sub bool
-	// Since is since when it waits; zero when it has not waited yet.
+	// Since is when it began to wait; zero when it has not waited yet.
 	Since time.Time
-	// Elsewhere is true for a chat that another process lets in. It counts, and it has its turn among those that wait: a
-	// slot that is free for it is kept free. It is never requeued.
+	// Elsewhere is true for a chat that another process admits. It counts, and has its turn among those that wait: a slot
+	// that is free for it is kept free. It is never requeued.
 	Elsewhere bool
 }
 
@@ -45,8 +44,8 @@ func (c *Counts) of(sub bool) *int {
 	return &c.Chats
 }
 
-// Gate is the account of who has a slot and who waits for one. It lives in memory only: a new process fills it from
-// what the quotas and the chats' statuses say.
+// Gate records which chats have a slot and which wait for one. It is in memory only: a new process fills it from the
+// quotas and the chats' statuses.
 type Gate struct {
 	mu         sync.Mutex
 	cluster    ClusterLimits
@@ -58,9 +57,9 @@ type Gate struct {
 	kept map[types.NamespacedName]*slot
 	// backlogged are the namespaces in which chats wait, roots first, then sub-chats.
 	backlogged [2]map[string]*namespace
-	// pending are the chats that Requeue has yet to hand out.
+	// pending are the chats that Requeue returns next.
 	pending []types.NamespacedName
-	// signal is sent to when pending is no longer empty.
+	// signal has a value while pending is not empty.
 	signal chan struct{}
 }
 
@@ -68,11 +67,11 @@ type Gate struct {
 type namespace struct {
 	own        Limits
 	generating Counts
-	// queues of roots and of sub-chats.
-	queues [2]queue
+	// waiting are roots, and sub-chats, in their order.
+	waiting [2][]*slot
 }
 
-// NewGate returns an empty account with the limits that count without any quota.
+// NewGate returns a gate with the limits that count without any quota.
 func NewGate() *Gate {
 	return &Gate{
 		cluster: OfCluster(nil), namespaces: map[string]*namespace{}, slots: map[types.NamespacedName]*slot{},
@@ -80,8 +79,7 @@ func NewGate() *Gate {
 	}
 }
 
-// SetCluster sets the limits of all namespaces together, and of each that has none of its own.
-// Nobody's step is cut off.
+// SetCluster sets the limits of all namespaces together, and of each that has no own limits. Steps under way continue.
 func (g *Gate) SetCluster(limits ClusterLimits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,12 +90,12 @@ func (g *Gate) SetCluster(limits ClusterLimits) {
 	g.admitWaiting()
 	for sub := range g.backlogged {
 		for _, n := range g.backlogged[sub] {
-			g.enqueueAll(n.queues[sub])
+			g.enqueueAll(n.waiting[sub])
 		}
 	}
 }
 
-// SetNamespace sets the limits that the namespace's own quotas say. Nobody's step is cut off.
+// SetNamespace sets the limits of the namespace's own quotas. Steps under way continue.
 func (g *Gate) SetNamespace(name string, own Limits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,13 +106,13 @@ func (g *Gate) SetNamespace(name string, own Limits) {
 	}
 	n.own = own
 	g.admitWaiting()
-	g.enqueueAll(n.queues[0])
-	g.enqueueAll(n.queues[1])
+	g.enqueueAll(n.waiting[0])
+	g.enqueueAll(n.waiting[1])
 }
 
-// enqueueAll requeues those who still wait: what holds them may have changed, and their status says what.
-func (g *Gate) enqueueAll(waiting queue) {
-	for _, p := range slices.SortedFunc(slices.Values(waiting), func(a, b *slot) int { return a.Since.Compare(b.Since) }) {
+// enqueueAll requeues chats that still wait: their status names the limit, which may have changed.
+func (g *Gate) enqueueAll(waiting []*slot) {
+	for _, p := range waiting {
 		g.enqueue(p)
 	}
 }
@@ -126,12 +124,12 @@ func (g *Gate) enqueue(p *slot) {
 	g.pending = append(g.pending, p.Key)
 	select {
 	case g.signal <- struct{}{}:
-	default: // It was sent already.
+	default: // It has a value already.
 	}
 }
 
-// Requeue waits for chats to reconcile: those that were given a slot, in the order in which they were, and those that
-// wait for another reason than before. It returns nil when the context ends.
+// Requeue waits for chats to reconcile: those that got a slot, in this order, and those that wait for another reason
+// than before. It returns nil when the context ends.
 func (g *Gate) Requeue(ctx context.Context) []types.NamespacedName {
 	select {
 	case <-ctx.Done():
@@ -145,11 +143,11 @@ func (g *Gate) Requeue(ctx context.Context) []types.NamespacedName {
 	return pending
 }
 
-// Hold records that the chat has a slot, whatever the limits say.
+// Hold records that the chat has a slot, whatever the limits are.
 func (g *Gate) Hold(chat Chat) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p := g.slots[chat.Key]; p != nil && p.index == generates && p.Sub == chat.Sub && g.kept[chat.Key] == nil {
+	if p := g.slots[chat.Key]; p != nil && !p.waits && p.Sub == chat.Sub && g.kept[chat.Key] == nil {
 		return
 	}
 	g.remove(chat.Key)
@@ -157,8 +155,8 @@ func (g *Gate) Hold(chat Chat) {
 	g.admitWaiting()
 }
 
-// Wait records that the chats wait. Those for which there is a slot are given it and requeued, once all are recorded:
-// whom a new process reads first must not come before who has waited longer.
+// Wait records that the chats wait. Once all are recorded, those for which there is a slot get it and are requeued: the
+// order in which a new process reads chats does not matter.
 func (g *Gate) Wait(chats ...Chat) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,7 +167,7 @@ func (g *Gate) Wait(chats ...Chat) {
 	g.admitWaiting()
 }
 
-// Leave records that the chat neither has nor wants a slot.
+// Leave records that the chat neither has a slot nor waits for one.
 func (g *Gate) Leave(key types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,37 +176,37 @@ func (g *Gate) Leave(key types.NamespacedName) {
 	}
 }
 
-// Enter gives the chat a slot for its next step if it has none and there is one. Else it says what holds it: that is
-// also said to a chat that has a slot while more generate than may, since a limit was lowered. The caller says
-// afterwards, with Hold, Wait or Leave, what became of that.
+// Enter returns nil if the chat has a slot for its next step or gets a free one, else the limit that holds it. A chat
+// that has a slot is held, too, while more generate than a lowered limit allows. The caller must follow with Hold, Wait
+// or Leave.
 func (g *Gate) Enter(chat Chat) *Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.slots[chat.Key]
 	n := g.namespaceOf(chat.Key.Namespace)
-	if p != nil && p.index == generates && p.Sub == chat.Sub {
+	if p != nil && !p.waits && p.Sub == chat.Sub {
 		return g.heldBy(chat.Key.Namespace, n, chat.Sub, 1)
 	}
 	defer g.forgetEmpty(chat.Key.Namespace)
 	if held := g.heldBy(chat.Key.Namespace, n, chat.Sub, 0); held != nil {
 		return held
 	}
-	again := g.remove(chat.Key)
+	removed := g.remove(chat.Key)
 	g.hold(&slot{Chat: chat})
-	if again { // It may have left a slot of the other sort.
+	if removed { // It may have left a slot of the other sort.
 		g.admitWaiting()
 	}
 	return nil
 }
 
-// Counts are how many chats generate, and how many wait for a slot, without those elsewhere.
+// Counts returns how many chats generate, and how many wait for a slot, without those elsewhere.
 func (g *Gate) Counts() (generating, waiting Counts) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range g.slots {
 		switch {
 		case p.Elsewhere:
-		case p.index == generates:
+		case !p.waits:
 			*generating.of(p.Sub)++
 		default:
 			*waiting.of(p.Sub)++

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -55,18 +57,14 @@ func called(g *Gate) (names []string) {
 
 func wantRequeue(t *testing.T, g *Gate, want ...string) {
 	t.Helper()
-	if got := called(g); !slices.Equal(got, want) {
-		t.Errorf("called are %q, want %q", got, want)
-	}
+	check.Equal(t, "called are", want, called(g))
 }
 
 func TestChatRecreatedAsSubChatFreesItsSlot(t *testing.T) {
 	g := newGate(1, 1)
 	g.Hold(chat("a", "1", 0))
 	g.Wait(chat("a", "2", time.Hour))
-	if held := g.Enter(sub(chat("a", "1", 0))); held != nil {
-		t.Errorf("it is held by %s", held)
-	}
+	check.Equal(t, "it is held by", nil, g.Enter(sub(chat("a", "1", 0))))
 	wantRequeue(t, g, "a/2")
 }
 
@@ -117,9 +115,7 @@ func TestFreedSlotIsReservedForNextInQueue(t *testing.T) {
 	if g.Enter(chat("a", "3", 0)) == nil {
 		t.Error("a newcomer overtakes")
 	}
-	if held := g.Enter(chat("a", "2", time.Hour)); held != nil {
-		t.Errorf("who waited longest is held by %s", held)
-	}
+	check.Equal(t, "who waited longest is held by", nil, g.Enter(chat("a", "2", time.Hour)))
 }
 
 func TestRaisedLimitsAdmitWaitingChatsInFairOrder(t *testing.T) {
@@ -164,9 +160,7 @@ func TestLoweredLimitsHoldOnlyNextSteps(t *testing.T) {
 		g.Wait(c)
 		wantRequeue(t, g) // As many generate as may, or more.
 	}
-	if held := g.Enter(chat("a", "2", 0)); held != nil {
-		t.Errorf("with as many as may, the next step is held by %s", held)
-	}
+	check.Equal(t, "at the limit, the next step is held by", nil, g.Enter(chat("a", "2", 0)))
 	g.Leave(chat("a", "2", 0).Key)
 	wantRequeue(t, g, "a/w")
 }
@@ -178,9 +172,7 @@ func TestZeroHoldsAllUntilItIsRaised(t *testing.T) {
 	if held := g.Enter(chat("b", "1", 0)); held == nil || held.Scope != AllNamespaces {
 		t.Errorf("held by %v", held)
 	}
-	if held := g.Enter(sub(chat("a", "2", 0))); held != nil {
-		t.Errorf("a sub-chat is held by %s", held)
-	}
+	check.Equal(t, "a sub-chat is held by", nil, g.Enter(sub(chat("a", "2", 0))))
 	wantRequeue(t, g)
 	g.SetCluster(OfCluster(nil))
 	wantRequeue(t, g, "a/1")
@@ -193,18 +185,14 @@ func TestAFullNamespaceHoldsNoOther(t *testing.T) {
 		g.Wait(chat("a", fmt.Sprint(i), time.Hour))
 	}
 	for i := range 2 {
-		if held := g.Enter(chat("b", fmt.Sprint(i), 0)); held != nil {
-			t.Errorf("held by %s", held)
-		}
+		check.Equal(t, "held by", nil, g.Enter(chat("b", fmt.Sprint(i), 0)))
 	}
 }
 
 func TestRecreatedChatMayChangeKindOfSlot(t *testing.T) {
 	g := newGate(1, 1)
 	g.Hold(chat("a", "1", 0))
-	if held := g.Enter(sub(chat("a", "1", 0))); held != nil {
-		t.Errorf("held by %s", held)
-	}
+	check.Equal(t, "held by", nil, g.Enter(sub(chat("a", "1", 0))))
 	if generating, _ := g.Counts(); generating != (Counts{0, 1}) {
 		t.Errorf("%v generate", generating)
 	}
@@ -271,13 +259,13 @@ func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
 func audit(g *Gate) string {
 	generating, waiting := map[string]*Counts{"": {}}, Counts{}
 	for key, p := range g.slots {
-		if p.index != generates {
+		if p.waits {
 			*waiting.of(p.Sub)++
 			n := g.namespaces[key.Namespace]
 			if held := g.heldBy(key.Namespace, n, p.Sub, 0); held == nil {
 				return key.String() + " waits though it has a slot"
 			}
-			if q := n.queues[sortOf(p.Sub)]; p.index >= len(q) || q[p.index] != p {
+			if !slices.Contains(n.waiting[sortOf(p.Sub)], p) {
 				return key.String() + " is not where it waits"
 			}
 			continue
@@ -295,14 +283,14 @@ func audit(g *Gate) string {
 	}
 	queued := Counts{}
 	for _, n := range g.namespaces {
-		queued.Chats += len(n.queues[0])
-		queued.SubChats += len(n.queues[1])
+		queued.Chats += len(n.waiting[0])
+		queued.SubChats += len(n.waiting[1])
 	}
 	if *generating[""] != g.generating || waiting != queued {
 		return fmt.Sprintf("%v generate and %v wait, it counts %v and %v", *generating[""], waiting, g.generating, queued)
 	}
 	for key, p := range g.kept {
-		if g.slots[key] != p || p.index != generates || !p.Elsewhere {
+		if g.slots[key] != p || p.waits || !p.Elsewhere {
 			return key.String() + " has no slot, and one is kept free for it"
 		}
 	}
@@ -312,9 +300,7 @@ func audit(g *Gate) string {
 func TestCalledEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if keys := NewGate().Requeue(ctx); keys != nil {
-		t.Errorf("called are %v", keys)
-	}
+	check.Equal(t, "called are", nil, NewGate().Requeue(ctx))
 }
 
 func TestHeldChatReportsLimitAndRemedy(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,16 +130,9 @@ func (w *gates) generating() (keys []types.NamespacedName) {
 		}
 	}
 	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
-		return chat(a.Namespace, a.Name, 0).compare(chat(b.Namespace, b.Name, 0))
+		return strings.Compare(a.String(), b.String())
 	})
 	return keys
-}
-
-func (c Chat) compare(other Chat) int {
-	if (&slot{Chat: c}).before(&slot{Chat: other}) {
-		return -1
-	}
-	return 1
 }
 
 func (w *gates) waiting() (n int) {

@@ -6,10 +6,10 @@ package capacity
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func quota(name string, chats, subChats *int32) v1alpha1.ChatQuota {
@@ -40,9 +40,7 @@ func TestSmallestLimitOfMultipleQuotasApplies(t *testing.T) {
 			Limits{Chats: Limit{0, "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, OfNamespace(c.quotas)); diff != "" {
-				t.Errorf("limits (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "limits", c.want, OfNamespace(c.quotas))
 		})
 	}
 }
@@ -67,9 +65,7 @@ func TestUnsetClusterQuotaFieldsUseDefaults(t *testing.T) {
 		}}, partial},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, OfCluster(c.quota)); diff != "" {
-				t.Errorf("limits (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "limits", c.want, OfCluster(c.quota))
 		})
 	}
 }

@@ -4,14 +4,35 @@
 package capacity
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// admitWaiting hands free slots to waiting chats and requeues them. The caller holds mu, here and in all of this file.
-// Those for chats elsewhere are kept free until something changes: who is next is then found out anew, because whoever
-// lets that chat in may have known something else.
+// slot of a chat: one that it has, or one that it waits for.
+type slot struct {
+	Chat
+	waits bool
+}
+
+// compare orders the chats that wait for a slot.
+func (p *slot) compare(other *slot) int {
+	if c := p.Since.Compare(other.Since); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(p.Key.Namespace, other.Key.Namespace), cmp.Compare(p.Key.Name, other.Key.Name))
+}
+
+// position is where a waiting chat is, or belongs, in the order.
+func (n *namespace) position(p *slot) int {
+	i, _ := slices.BinarySearchFunc(n.waiting[sortOf(p.Sub)], p, (*slot).compare)
+	return i
+}
+
+// admitWaiting gives free slots to waiting chats and requeues them. The caller holds mu, here and in all of this file.
+// Slots for chats elsewhere are kept free until the next change. Then the order is found again, because the gate that
+// admits that chat may have known something else.
 func (g *Gate) admitWaiting() {
 	for key, p := range g.kept {
 		g.remove(key)
@@ -23,7 +44,7 @@ func (g *Gate) admitWaiting() {
 			if n == nil {
 				break
 			}
-			p := n.queues[sub][0]
+			p := n.waiting[sub][0]
 			g.remove(p.Key)
 			g.hold(p)
 			g.enqueue(p)
@@ -44,20 +65,21 @@ func (g *Gate) next(sub bool) (best *namespace) {
 		if own, _ := g.limitOf(n, sub); *n.generating.of(sub) >= int(own.Max) {
 			continue
 		}
-		if best == nil {
-			best = n
-			continue
-		}
-		if x, y := *n.generating.of(sub), *best.generating.of(sub); x < y || x == y &&
-			n.queues[i][0].before(best.queues[i][0]) {
+		if best == nil || n.precedes(best, sub) {
 			best = n
 		}
 	}
 	return best
 }
 
-// heldBy is what keeps a chat of the namespace from generating; nil if there is a slot for it. has is 1 for a chat that
-// is counted already, else 0. The limit that is the nearest to the chat comes first.
+// precedes reports whether the namespace's first waiting chat comes before that of the other namespace.
+func (n *namespace) precedes(other *namespace, sub bool) bool {
+	x, y, i := *n.generating.of(sub), *other.generating.of(sub), sortOf(sub)
+	return x < y || x == y && n.waiting[i][0].compare(other.waiting[i][0]) < 0
+}
+
+// heldBy is the limit that keeps a chat of the namespace from generating; nil if there is a slot for it. has is 1 for a
+// chat that is counted already, else 0. The namespace's limit comes first.
 func (g *Gate) heldBy(name string, n *namespace, sub bool, has int) *Held {
 	limit, scope := g.limitOf(n, sub)
 	if *n.generating.of(sub)-has >= int(limit.Max) {
@@ -69,7 +91,7 @@ func (g *Gate) heldBy(name string, n *namespace, sub bool, has int) *Held {
 	return nil
 }
 
-// limitOf is what counts for the namespace by itself.
+// limitOf is the limit of the namespace alone.
 func (g *Gate) limitOf(n *namespace, sub bool) (Limit, Scope) {
 	if own := n.own.of(sub); own.Quota != "" {
 		return own, OwnNamespace
@@ -78,7 +100,7 @@ func (g *Gate) limitOf(n *namespace, sub bool) (Limit, Scope) {
 }
 
 func (g *Gate) hold(p *slot) {
-	p.index = generates
+	p.waits = false
 	g.slots[p.Key] = p
 	*g.namespaceOf(p.Key.Namespace).generating.of(p.Sub)++
 	*g.generating.of(p.Sub)++
@@ -86,12 +108,12 @@ func (g *Gate) hold(p *slot) {
 
 func (g *Gate) wait(p *slot) {
 	n, i := g.namespaceOf(p.Key.Namespace), sortOf(p.Sub)
-	g.slots[p.Key] = p
-	heap.Push(&n.queues[i], p)
+	p.waits, g.slots[p.Key] = true, p
+	n.waiting[i] = slices.Insert(n.waiting[i], n.position(p), p)
 	g.backlogged[i][p.Key.Namespace] = n
 }
 
-// remove takes the chat out of the account, and reports whether it was in it.
+// remove drops the chat, and reports whether the gate knew it.
 func (g *Gate) remove(key types.NamespacedName) bool {
 	p := g.slots[key]
 	if p == nil {
@@ -100,12 +122,13 @@ func (g *Gate) remove(key types.NamespacedName) bool {
 	delete(g.slots, key)
 	delete(g.kept, key)
 	n, i := g.namespaceOf(key.Namespace), sortOf(p.Sub)
-	if p.index == generates {
+	if !p.waits {
 		*n.generating.of(p.Sub)--
 		*g.generating.of(p.Sub)--
 	} else {
-		heap.Remove(&n.queues[i], p.index)
-		if len(n.queues[i]) == 0 {
+		at := n.position(p)
+		n.waiting[i] = slices.Delete(n.waiting[i], at, at+1)
+		if len(n.waiting[i]) == 0 {
 			delete(g.backlogged[i], key.Namespace)
 		}
 	}
@@ -122,15 +145,15 @@ func (g *Gate) namespaceOf(name string) *namespace {
 	return n
 }
 
-// forgetEmpty keeps the account from growing with every namespace that there ever was.
+// forgetEmpty drops a namespace of which nothing is known.
 func (g *Gate) forgetEmpty(name string) {
 	n := g.namespaces[name]
-	if n != nil && n.own == (Limits{}) && n.generating == (Counts{}) && len(n.queues[0]) == 0 && len(n.queues[1]) == 0 {
+	if n != nil && n.own == (Limits{}) && n.generating == (Counts{}) && len(n.waiting[0])+len(n.waiting[1]) == 0 {
 		delete(g.namespaces, name)
 	}
 }
 
-// sortOf is where roots, and where sub-chats are in a pair.
+// sortOf is the index of roots, and of sub-chats, in a pair.
 func sortOf(sub bool) int {
 	if sub {
 		return 1

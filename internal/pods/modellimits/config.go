@@ -99,6 +99,13 @@ func (c *config) retryLimit(d demand, now time.Time) Held {
 	return held
 }
 
+// delay records that the provider asked not to be called before a time.
+func (c *config) delay(until time.Time) {
+	if until.After(c.retryAfter) {
+		c.retryAfter = until
+	}
+}
+
 // prune forgets what no longer counts.
 func (c *config) prune(now time.Time) {
 	c.starts.prune(now)

@@ -62,43 +62,36 @@ func NewGate() *Gate {
 // earlier retryAfter than the known one changes nothing. Calls under way continue. If the limits change, all waiting
 // chats are requeued, because their status names the old limit.
 func (g *Gate) SetConfig(name types.NamespacedName, limits Limits, retryAfter, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	c := g.configNamed(name)
-	if retryAfter.After(c.retryAfter) {
-		c.retryAfter = retryAfter
-	}
-	g.setLimits(c, limits)
-	g.update(name, now)
+	g.change(name, now, func(c *config) {
+		c.delay(retryAfter)
+		g.setLimits(c, limits)
+	})
 }
 
 // SetRetryAfter records that the provider asked not to be called before a time. An earlier one than the known one
 // changes nothing.
 func (g *Gate) SetRetryAfter(name types.NamespacedName, until, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if c := g.configNamed(name); until.After(c.retryAfter) {
-		c.retryAfter = until
-	}
-	g.update(name, now)
+	g.change(name, now, func(c *config) { c.delay(until) })
 }
 
 // ForgetRetryAfter ends the wait that the provider asked for: the ChatModelConfig was changed.
 func (g *Gate) ForgetRetryAfter(name types.NamespacedName, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.configNamed(name).retryAfter = time.Time{}
-	g.update(name, now)
+	g.change(name, now, func(c *config) { c.retryAfter = time.Time{} })
 }
 
 // ForgetConfig removes the limits and the retryAfter of a ChatModelConfig that was deleted.
 func (g *Gate) ForgetConfig(name types.NamespacedName) {
+	g.change(name, time.Time{}, func(c *config) {
+		c.retryAfter = time.Time{}
+		g.setLimits(c, Limits{})
+	})
+}
+
+func (g *Gate) change(name types.NamespacedName, now time.Time, change func(*config)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c := g.configNamed(name)
-	c.retryAfter = time.Time{}
-	g.setLimits(c, Limits{})
-	g.update(name, time.Time{})
+	change(g.configNamed(name))
+	g.update(name, now)
 }
 
 // RetryAfter is the time before which the provider asked not to be called; zero if there is none. It is forgotten some

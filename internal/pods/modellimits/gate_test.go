@@ -6,13 +6,14 @@ package modellimits
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 var (
@@ -55,9 +56,7 @@ func requeued(g *Gate) (names []string) {
 
 func wantRequeued(t *testing.T, g *Gate, want ...string) {
 	t.Helper()
-	if got := requeued(g); !slices.Equal(got, want) {
-		t.Errorf("requeued %q, want %q", got, want)
-	}
+	check.Equal(t, "requeued", want, requeued(g))
 }
 
 // wantHeld wants the chat to be held for the reason until so many seconds have passed; zero: until an event.
@@ -108,9 +107,7 @@ func TestReservedPlacesCountAtOnce(t *testing.T) {
 					entered++
 				}
 			}
-			if entered != 3 {
-				t.Errorf("%d entered", entered)
-			}
+			check.Equal(t, "entered", 3, entered)
 			g.Wait(call("w", 1000).since(0), t0)
 			g.Leave(key("0"), 0, t0)
 			wantRequeued(t, g, "w")
@@ -289,9 +286,7 @@ func TestGateForgetsConfigsWithoutLimits(t *testing.T) {
 func TestRequeueEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if keys := NewGate().Requeue(ctx); keys != nil {
-		t.Errorf("requeued %v", keys)
-	}
+	check.Equal(t, "requeued", nil, NewGate().Requeue(ctx))
 }
 
 func TestHeldNamesLimitAndAdvice(t *testing.T) {

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement decides which generation pod takes a chat's next attempt, and keeps account of how many chats each
-// pod has. It touches no cluster: callers tell it which pods there are.
+// Package placement decides which generation pod takes a chat's next attempt, and counts the chats of each pod. It uses
+// no client: callers pass the pods.
 package placement
 
 import (
@@ -19,7 +19,7 @@ const DefaultCapacity = 100
 // answered sooner than one that waits for a new pod, whose start also slows down the chats next to it.
 const Surge = 3
 
-// Pod is a generation pod, as far as placement goes.
+// Pod is a generation pod.
 type Pod struct {
 	// Name of the pod.
 	Name string
@@ -39,7 +39,7 @@ type Want struct {
 	Template string
 	// After is the time after which the pod must have been created; zero: any.
 	After time.Time
-	// Prefer is the pod to take if it is good enough.
+	// Prefer is the pod to take if it fits.
 	Prefer string
 	// Capacity is how many chats a pod may have. A ready one may have Surge times as many if no ready one has room.
 	Capacity int
@@ -89,3 +89,14 @@ func (l *leastLoaded) add(pod string, load int) {
 		l.pod, l.load = pod, load
 	}
 }
+
+// RefusedError means that the API server refuses a generation pod, or an object that it needs.
+type RefusedError struct {
+	// Words are the API server's message.
+	Words string
+	// Until is the time of the next try.
+	Until time.Time
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return "the API server refuses a generation pod: " + e.Words }

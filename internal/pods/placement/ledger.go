@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Ledger is the account of which chat has which pod. It lives in memory only: a new process fills it while it reads the
-// chats, and until then at worst gives a pod a few chats more than its capacity.
+// Ledger records which chat has which pod. It is in memory only: a new process fills it while it reads the chats. Until
+// then a pod may get a few chats more than its capacity.
 type Ledger struct {
 	mu       sync.Mutex
-	podOf    map[string]string          // chat (namespace/name) -> pod
-	chatsOf  map[string]map[string]bool // pod -> chats
-	created  map[string]map[string]Pod  // namespace -> pods that the cache may not show yet
-	draining map[string]bool            // pods that get no more chats
+	podOf    map[string]string         // chat (namespace/name) -> pod
+	load     map[string]int            // pod -> number of chats
+	created  map[string]map[string]Pod // namespace -> pods that the cache may not show yet
+	draining map[string]bool           // pods that get no further chats
 }
 
-// NewLedger returns an empty account.
+// NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
-		podOf: map[string]string{}, chatsOf: map[string]map[string]bool{},
+		podOf: map[string]string{}, load: map[string]int{},
 		created: map[string]map[string]Pod{}, draining: map[string]bool{},
 	}
 }
@@ -31,11 +31,10 @@ func (l *Ledger) Choose(namespace string, pods []Pod, want Want, chat string) Ch
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	choice := choose(l.candidates(namespace, pods), want, func(pod string) int {
-		n := len(l.chatsOf[pod])
-		if l.chatsOf[pod][chat] {
-			n-- // The chat's own place does not stand in its way.
+		if l.podOf[chat] == pod {
+			return l.load[pod] - 1 // Without the chat's own place.
 		}
-		return n
+		return l.load[pod]
 	})
 	if choice.Pod != "" {
 		l.book(chat, choice.Pod)
@@ -62,14 +61,14 @@ func (l *Ledger) Room(namespace string, pods []Pod, want Want) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, pod := range l.candidates(namespace, pods) {
-		if pod.fits(want) && len(l.chatsOf[pod.Name]) < want.Capacity {
+		if pod.fits(want) && l.load[pod.Name] < want.Capacity {
 			n++
 		}
 	}
 	return n
 }
 
-// Created tells of a pod that was created, before any cache shows it. It was for the chat; empty: for none.
+// Created records a pod that was created, before a cache shows it, and books the chat on it; empty: none.
 func (l *Ledger) Created(namespace string, pod Pod, chat string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +81,7 @@ func (l *Ledger) Created(namespace string, pod Pod, chat string) {
 	}
 }
 
-// MaxUnseen is how long a cache may take to show a pod that was created:
-// 10 s. One that it does not show by then is gone.
+// MaxUnseen is how long a cache may take to show a pod that was created: 10 s. After that the pod is gone.
 const MaxUnseen = 10 * time.Second
 
 // JustCreated reports whether the pod was created by this process a moment ago and no cache has shown it yet.
@@ -94,7 +92,7 @@ func (l *Ledger) JustCreated(namespace, pod string, now time.Time) bool {
 	return ok && now.Sub(created.Created) < MaxUnseen
 }
 
-// Seen tells that a cache shows the pod.
+// Seen records that a cache shows the pod.
 func (l *Ledger) Seen(namespace, pod string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,9 +108,8 @@ func (l *Ledger) Book(chat, pod string) {
 
 func (l *Ledger) book(chat, pod string) {
 	if old, ok := l.podOf[chat]; ok {
-		delete(l.chatsOf[old], chat)
-		if len(l.chatsOf[old]) == 0 {
-			delete(l.chatsOf, old)
+		if l.load[old]--; l.load[old] == 0 {
+			delete(l.load, old)
 		}
 		delete(l.podOf, chat)
 	}
@@ -120,24 +117,21 @@ func (l *Ledger) book(chat, pod string) {
 		return
 	}
 	l.podOf[chat] = pod
-	if l.chatsOf[pod] == nil {
-		l.chatsOf[pod] = map[string]bool{}
-	}
-	l.chatsOf[pod][chat] = true
+	l.load[pod]++
 }
 
 // Load is the number of chats that the pod has.
 func (l *Ledger) Load(pod string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.chatsOf[pod])
+	return l.load[pod]
 }
 
-// Drain stops giving chats to the pod if it has none, and says whether it did: then it can be removed.
+// Drain closes a pod without chats to further chats, and reports whether it did: then the pod can be removed.
 func (l *Ledger) Drain(pod string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.chatsOf[pod]) > 0 {
+	if l.load[pod] > 0 {
 		return false
 	}
 	l.draining[pod] = true

@@ -4,90 +4,18 @@
 package podspec
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"parley.dev/parley/api/v1alpha1"
 )
-
-// Settings is what a namespace's generation pods are built from.
-type Settings struct {
-	// Namespace that the pod serves.
-	Namespace string
-	// Image that holds the programs generator and relay.
-	Image string
-	// Issuer of the cluster's service-account tokens, which the relay verifies.
-	Issuer string
-	// GatewaySubjects may read from the relay: user names such as system:serviceaccount:parley-system:parley-gateway.
-	GatewaySubjects []string
-	// Capacity is how many chats a pod serves at once; 0: the generator's own default.
-	Capacity int `json:",omitempty"`
-	// NoRecordings keeps generation pods from recording model calls.
-	NoRecordings bool `json:",omitempty"`
-	// FileHosts are the hosts that generation pods may fetch files from.
-	FileHosts []string
-	// ModelHosts are the hosts that generation pods may call models at; none: all.
-	ModelHosts []string `json:",omitempty"`
-	// MCPHosts are the hosts that generation pods may call MCP servers at; none: all.
-	MCPHosts []string `json:",omitempty"`
-	// AllowLoopback lets generation pods call models and MCP servers at their own loopback addresses.
-	AllowLoopback bool `json:",omitempty"`
-	// AdvisorUses is how often a turn may ask the advisor at most; nil: as often as its chat says.
-	AdvisorUses *int32 `json:",omitempty"`
-	// Proxy is what generation pods call models, MCP servers and hosts of files through.
-	Proxy Proxy `json:",omitzero"`
-	// CABundle is a ConfigMap with certificates of authorities that they trust for that, in addition to those of the
-	// image; nil: none. It is optional in each namespace.
-	CABundle *v1alpha1.ConfigMapKeyReference `json:",omitempty"`
-	// Keys are the keys of Secrets to mount: of models and their proxies, and of MCP servers.
-	Keys []v1alpha1.SecretKeyReference
-	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
-	UserNamespaces bool `json:",omitempty"`
-	// Profiling has both programs serve profiles of themselves.
-	Profiling bool `json:",omitempty"`
-	// Labels are further labels of the pod.
-	Labels map[string]string `json:",omitempty"`
-	// Tracing says how the generator traces; nil: not at all.
-	Tracing []Variable `json:",omitempty"`
-}
-
-// mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that
-// it refuses would keep every pod of the namespace from being created,
-// and one that is a path would keep them from starting.
-func mountable(key v1alpha1.SecretKeyReference) bool {
-	return len(validation.IsDNS1123Subdomain(key.Name)) == 0 && len(validation.IsConfigMapKey(key.Key)) == 0
-}
-
-// KeysOf collects the keys of Secrets that the ChatModelConfigs name and that can be mounted, sorted and without
-// repetition: API keys, CA bundles, and credentials of proxies.
-func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
-	var keys []v1alpha1.SecretKeyReference
-	for i := range configs {
-		for _, key := range configs[i].Spec.Secrets() {
-			if mountable(key) {
-				keys = append(keys, key)
-			}
-		}
-	}
-	return JoinKeys(keys)
-}
-
-// Hash names the settings: two pods with the same hash can do the same work.
-func (s Settings) Hash() string {
-	sum := sha256.New()
-	// A Settings holds strings, numbers and flags only, which always encode.
-	_ = json.NewEncoder(sum).Encode(s)
-	return hex.EncodeToString(sum.Sum(nil))[:10]
-}
 
 // Generation builds a generation pod with the given name.
 func Generation(s Settings, name string) *corev1.Pod {
@@ -126,9 +54,8 @@ func Generation(s Settings, name string) *corev1.Pod {
 const relayName = "relay"
 
 // relayContainer outlives the generator's crashes, and ends after it. It listens on the network, and has neither the
-// pod's token nor any key of a model. It is no native sidecar: a kubelet starts what follows such a one only when it
-// next looks at the pod, up to a second later. So the generator waits until the relay listens, and the relay, when the
-// pod is removed, until the generator has ended.
+// pod's token nor a key of a model. It is not a native sidecar: a kubelet starts the next container up to a second
+// after one. So the generator waits until the relay listens, and the relay, on deletion, until the generator has ended.
 func relayContainer(s Settings) corev1.Container {
 	args := []string{
 		"--socket=" + RelaySocket,
@@ -139,10 +66,12 @@ func relayContainer(s Settings) corev1.Container {
 		"--issuer-keys=" + IssuerKeysFile,
 		"--metrics-address=:" + strconv.Itoa(RelayMetricsPort),
 	}
-	args = append(args, profilingArgs(s)...)
-	for _, subject := range s.GatewaySubjects {
-		args = append(args, "--allow-subject="+subject)
+	if s.Profiling {
+		args = append(args, "--profiling")
 	}
+	args = append(args, flags("--allow-subject", s.GatewaySubjects...)...)
+	ready := probe("/readyz", RelayPort, 10, 3)
+	ready.InitialDelaySeconds = 1 // The relay listens by then; the second probe is a whole period later.
 	return corev1.Container{
 		Name:    relayName,
 		Image:   s.Image,
@@ -150,7 +79,7 @@ func relayContainer(s Settings) corev1.Container {
 		Args:    args,
 		Ports: []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort},
 			{Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
-		ReadinessProbe:  delayed(probe("/readyz", RelayPort, 10, 3)),
+		ReadinessProbe:  ready,
 		Resources:       resources("32Mi", "384Mi", "1"),
 		SecurityContext: restricted(),
 		Env: []corev1.EnvVar{
@@ -210,25 +139,33 @@ func generatorArgs(s Settings) []string {
 	if s.NoRecordings {
 		args = append(args, "--recordings=false")
 	}
-	args = append(args, profilingArgs(s)...)
-	for _, host := range s.FileHosts {
-		args = append(args, "--file-host="+host)
+	if s.Profiling {
+		args = append(args, "--profiling")
 	}
-	for _, host := range s.ModelHosts {
-		args = append(args, "--model-host="+host)
-	}
-	for _, host := range s.MCPHosts {
-		args = append(args, "--mcp-host="+host)
-	}
+	args = append(args, flags("--file-host", s.FileHosts...)...)
+	args = append(args, flags("--model-host", s.ModelHosts...)...)
+	args = append(args, flags("--mcp-host", s.MCPHosts...)...)
 	if s.AllowLoopback {
 		args = append(args, "--allow-loopback")
 	}
-	args = append(args, s.Proxy.args()...)
+	args = append(args, flags("--http-proxy", s.Proxy.HTTP)...)
+	args = append(args, flags("--https-proxy", s.Proxy.HTTPS)...)
+	args = append(args, flags("--no-proxy", s.Proxy.Except)...)
 	if s.CABundle != nil {
 		args = append(args, "--ca-file="+CAFile)
 	}
 	if s.AdvisorUses != nil {
 		args = append(args, "--advisor-max-uses="+strconv.Itoa(int(*s.AdvisorUses)))
+	}
+	return args
+}
+
+// flags are a flag for each value that is not empty.
+func flags(name string, values ...string) (args []string) {
+	for _, value := range values {
+		if value != "" {
+			args = append(args, name+"="+value)
+		}
 	}
 	return args
 }
@@ -264,8 +201,13 @@ func volumes(s Settings) []corev1.Volume {
 		vols = append(vols, corev1.Volume{Name: keyVolume(i), VolumeSource: corev1.VolumeSource{Secret: source}})
 	}
 	if s.CABundle != nil {
+		// Like a Secret, it is optional.
 		vols = append(vols, corev1.Volume{Name: "ca", VolumeSource: corev1.VolumeSource{
-			ConfigMap: caSource(s.CABundle)}})
+			ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: s.CABundle.Name},
+				Items:                []corev1.KeyToPath{{Key: s.CABundle.Key, Path: "ca.crt"}},
+				Optional:             new(true),
+			}}})
 	}
 	return vols
 }
@@ -295,8 +237,8 @@ func fieldEnv(name, path string) corev1.EnvVar {
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// probe asks every period seconds. Its patience is for nodes that are short of CPU: a pod that is called unready there
-// would lose its attempts for nothing, and more pods would not help. A crash is noticed by other means.
+// probe runs every period seconds. Its timeout allows for nodes that are short of CPU: an unready pod loses its
+// attempts, and more pods do not help there. Crashes are noticed by other means.
 func probe(path string, port, period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(port)}},
@@ -306,13 +248,7 @@ func probe(path string, port, period, failures int32) *corev1.Probe {
 	}
 }
 
-// delayed asks for the first time after a second, when what is asked listens: the next time is a whole period later.
-func delayed(p *corev1.Probe) *corev1.Probe {
-	p.InitialDelaySeconds = 1
-	return p
-}
-
-// hostUsers is false where the pod gets users of its own. It is left out otherwise: a kubelet does not start a pod for
+// hostUsers is false if the pod gets its own user namespace, else unset: a kubelet starts no pod with this field for
 // which its runtime cannot do that.
 func hostUsers(s Settings) *bool {
 	if s.UserNamespaces {
@@ -321,10 +257,10 @@ func hostUsers(s Settings) *bool {
 	return nil
 }
 
-// resources are requests that let many pods share a node, and limits that a pod which works as it should does not meet.
-// A limit of CPU that is met delays every stream of the pod: it is whole cores, for a pod that mostly waits for the
-// network, so that it stops only what has run wild. Ephemeral storage is logs alone, since the root is read-only and
-// the volumes are in memory; a kubelet keeps 50 MiB of a container's by default.
+// resources are requests that let many pods share a node, and limits that a healthy pod does not reach. CPU throttling
+// delays every stream of the pod, so its limit is whole cores, although the pod mostly waits for the network. Ephemeral
+// storage holds only logs, of which a kubelet keeps 50 MiB by default: the root is read-only, and volumes are in
+// memory.
 func resources(memory, memoryLimit, cpuLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
@@ -346,4 +282,24 @@ func restricted() *corev1.SecurityContext {
 		ReadOnlyRootFilesystem:   new(true),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
+}
+
+// labelsOf are the labels of a generation pod. Parley's own cannot be replaced.
+func labelsOf(s Settings) map[string]string {
+	all := maps.Clone(s.Labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all["app.kubernetes.io/name"], all["app.kubernetes.io/component"] = "parley", ComponentGeneration
+	all[LabelComponent], all[LabelTemplate] = ComponentGeneration, s.Hash()
+	return all
+}
+
+func tracingEnv(s Settings) []corev1.EnvVar {
+	env := make([]corev1.EnvVar, 0, len(s.Tracing))
+	for _, v := range s.Tracing {
+		// Dollar signs would refer to other variables.
+		env = append(env, corev1.EnvVar{Name: v.Name, Value: strings.ReplaceAll(v.Value, "$", "$$")})
+	}
+	return env
 }

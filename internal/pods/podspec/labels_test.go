@@ -7,13 +7,13 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestLabelsAreAddedToGenerationPods(t *testing.T) {
 	labels, err := ParseLabels("azure.workload.identity/use=true,team=a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	plain, labelled := Generation(Settings{}, "a").Labels, Generation(Settings{Labels: labels}, "a").Labels
 	if labelled["azure.workload.identity/use"] != "true" || labelled["team"] != "a" ||
 		labelled[LabelComponent] != ComponentGeneration || len(labelled) != len(plain)+2 {

@@ -18,6 +18,9 @@ const (
 	// namespace's current one gets no new work.
 	LabelTemplate = "parley.dev/template"
 
+	// LabelMetrics marks, with the value "true", namespaces whose pods may read the metrics of generation pods.
+	LabelMetrics = "parley.dev/metrics"
+
 	// ServiceAccount of the generation pods, in the chat's namespace.
 	ServiceAccount = "parley-generation"
 
@@ -35,6 +38,10 @@ const (
 	RelayPort = 7070
 	// HealthPort is where the generator answers the kubelet's probes.
 	HealthPort = 8081
+	// MetricsPort is where the generator serves only its metrics.
+	MetricsPort = 8082
+	// RelayMetricsPort is where the relay does.
+	RelayMetricsPort = 7071
 
 	// TerminationGrace lets calls under way end when a pod is removed: as long as a usual model call.
 	TerminationGrace = 60 * time.Second

@@ -19,8 +19,8 @@ var (
 )
 
 // anywherePorts are the TCP ports of what is needed from every address: DNS, which nodes may serve at a link-local one
-// and Azure serves beside its metadata, API servers, and collectors of traces. Some network plugins take a node, and so
-// the API server on it, for no address of an ipBlock. No cloud serves metadata at one of them.
+// and Azure serves next to its metadata, API servers, and collectors of traces. Some network plugins take a node, and
+// so the API server on it, for no address of an ipBlock. No cloud serves metadata at one of them.
 var anywherePorts = []int32{53, 443, 4317, 4318, 6443, 8443, 16443}
 
 // NetworkPolicy lets only gateways reach the relay, and only pods of namespaces with LabelMetrics the metrics. Calls to

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func key(secret, key string) v1alpha1.SecretKeyReference {
@@ -72,9 +73,7 @@ func TestKeysAreCollectedOnceAndInOrder(t *testing.T) {
 	}
 	b, a := key("b", "k"), key("a", "k")
 	got := KeysOf([]v1alpha1.ChatModelConfig{config(&b), config(nil), config(&a), config(&b)})
-	if !slices.Equal(got, []v1alpha1.SecretKeyReference{a, b}) {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "got", []v1alpha1.SecretKeyReference{a, b}, got)
 }
 
 func TestGeneratorReceivesFileHostArguments(t *testing.T) {
@@ -96,12 +95,8 @@ func TestKeysAreOptionalAndMountedOnlyIntoGenerator(t *testing.T) {
 		}
 		return paths
 	}
-	if got := mounted(&pod.Spec.Containers[0]); !slices.Equal(got, []string{KeysDir + "/a", KeysDir + "/b"}) {
-		t.Errorf("the generator mounts %v", got)
-	}
-	if got := mounted(&pod.Spec.Containers[1]); got != nil {
-		t.Errorf("the relay mounts %v", got)
-	}
+	check.Equal(t, "the generator mounts", []string{KeysDir + "/a", KeysDir + "/b"}, mounted(&pod.Spec.Containers[0]))
+	check.Equal(t, "the relay mounts", nil, mounted(&pod.Spec.Containers[1]))
 	for _, v := range pod.Spec.Volumes {
 		if v.Secret != nil && (v.Secret.Optional == nil || !*v.Secret.Optional || len(v.Secret.Items) == 0) {
 			t.Errorf("volume %s mounts all of its Secret, or keeps the pod from starting without it", v.Name)
@@ -162,9 +157,7 @@ func TestGenerationPodHasMinimalPermissions(t *testing.T) {
 			slices.Equal(rule.ResourceNames, []string{ServiceAccount}) {
 			continue
 		}
-		if !slices.Equal(rule.APIGroups, []string{"parley.dev"}) {
-			t.Errorf("a rule is about %v", rule.APIGroups)
-		}
+		check.Equal(t, "a rule is about", []string{"parley.dev"}, rule.APIGroups)
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				read := slices.Contains([]string{"get", "list", "watch"}, verb)

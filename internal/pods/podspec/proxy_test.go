@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // proxied are settings of a cluster behind a proxy, with an authority of its own.
@@ -32,9 +33,7 @@ func TestTheProxyIsNotInTheEnvironment(t *testing.T) {
 	}
 	want := []string{"--http-proxy=http://proxy.corp:3128", "--https-proxy=http://proxy.corp:3129",
 		"--no-proxy=.svc,10.0.0.0/8", "--ca-file=/var/run/parley/ca/ca.crt"}
-	if args := pod.Spec.Containers[0].Args[2:]; !slices.Equal(args, want) {
-		t.Errorf("the generator's arguments are %q", args)
-	}
+	check.Equal(t, "the generator's arguments are", want, pod.Spec.Containers[0].Args[2:])
 }
 
 func TestTheCABundleIsTheGeneratorsAlone(t *testing.T) {
@@ -137,7 +136,5 @@ func TestSecretsOfProxiesAndAuthoritiesAreMounted(t *testing.T) {
 	}}
 	want := []v1alpha1.SecretKeyReference{key("corp-ca", "ca.crt"), key("openai", "key"), key("proxy", "password"),
 		key("proxy", "username")}
-	if got := KeysOf([]v1alpha1.ChatModelConfig{config, inConfigMap}); !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "got", want, KeysOf([]v1alpha1.ChatModelConfig{config, inConfigMap}))
 }

@@ -9,9 +9,31 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"parley.dev/parley/api/v1alpha1"
 )
+
+// mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that
+// it refuses would keep every pod of the namespace from being created,
+// and one that is a path would keep them from starting.
+func mountable(key v1alpha1.SecretKeyReference) bool {
+	return len(validation.IsDNS1123Subdomain(key.Name)) == 0 && len(validation.IsConfigMapKey(key.Key)) == 0
+}
+
+// KeysOf collects the keys of Secrets that the ChatModelConfigs name and that can be mounted, sorted and without
+// repetition: API keys, CA bundles, and credentials of proxies.
+func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
+	var keys []v1alpha1.SecretKeyReference
+	for i := range configs {
+		for _, key := range configs[i].Spec.Secrets() {
+			if mountable(key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return JoinKeys(keys)
+}
 
 // maxServerSecrets is how many Secrets generation pods mount for the MCP servers of chats: 64. Whoever may write chats
 // must not be able to make the pods of a namespace so large that none can be created.

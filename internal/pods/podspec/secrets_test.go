@@ -5,13 +5,13 @@ package podspec
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // tokened is a chat of that age whose server gets keys of Secrets.
@@ -33,9 +33,7 @@ func TestServerKeysAreMountedWithModelKeys(t *testing.T) {
 			tokened(0, key("tracker", "a"), key("../token", "a"), key("tracker", "..")), {},
 		}))
 	want := []v1alpha1.SecretKeyReference{key("openai", "k"), key("tracker", "a"), key("tracker", "b")}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "got", want, got)
 }
 
 func TestServerSecretLimitKeepsKeysOfOlderChats(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -23,9 +24,7 @@ func TestProfilesAreServedWhereTheManagerIsTold(t *testing.T) {
 		s.Profiling = profiling
 		pod := Generation(s, "p")
 		for _, c := range pod.Spec.Containers {
-			if got := slices.Contains(c.Args, "--profiling"); got != profiling {
-				t.Errorf("%s is told %v, want %v", c.Name, got, profiling)
-			}
+			check.Equal(t, c.Name, profiling, slices.Contains(c.Args, "--profiling"))
 		}
 	}
 }
@@ -54,22 +53,14 @@ func TestTheObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
 		"networkpolicy.yaml":      NetworkPolicy("demo", "parley-system"),
 	} {
 		got, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		file := filepath.Join("testdata", name)
 		if *update {
-			if err := os.WriteFile(file, got, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(file, got, 0o600))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (run the test with -update if that is right): %s", name, diff)
-		}
+		check.OK(t, err)
+		check.Equal(t, name+" (run the test with -update if that is right)", string(want), string(got))
 	}
 }
 
@@ -85,9 +76,7 @@ func TestOnlyWhatIsNoSecretIsHandedOn(t *testing.T) {
 		{"OTEL_BSP_SCHEDULE_DELAY", "100"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://a=b"},
 		{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "got", want, got)
 	if Tracing([]string{"PATH=/bin"}) != nil {
 		t.Error("without anything to hand on the template changes")
 	}

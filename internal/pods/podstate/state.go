@@ -43,7 +43,7 @@ type State struct {
 	// Lost is true when the pod's attempts will not be answered; By says why, if the pod does.
 	Lost bool
 	By   string
-	// Gone is true when there is no such pod any more, which goes with Lost.
+	// Gone is true when the pod no longer exists; Lost is true, too.
 	Gone bool
 	// LostIn is the time after which it will be lost if nothing changes; zero: never.
 	LostIn time.Duration

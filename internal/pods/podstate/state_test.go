@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/check"
 )
 
 var now = time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
@@ -133,13 +134,10 @@ func TestStateOfAPod(t *testing.T) {
 			for _, change := range c.changes {
 				change(pod)
 			}
-			if got := Of(pod, now, terms); got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
+			check.Equal(t, "got", c.want, Of(pod, now, terms))
 			usable := (c.want.Ready || c.want.Starting != "") && pod.DeletionTimestamp == nil
-			if got := Placement(pod, now, terms); got.Usable != usable || got.Ready != c.want.Ready {
-				t.Errorf("placement is %+v", got)
-			}
+			got := Placement(pod, now, terms)
+			check.Equal(t, "placement is", []any{usable, c.want.Ready}, []any{got.Usable, got.Ready})
 		})
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Version of Grafana's model of dashboards that JSON writes: that of Grafana 11.5, which later ones read.
 const schemaVersion = 40
 
-// The screen has 24 columns. Two panels stand beside each other.
+// The screen has 24 columns. Two panels are next to each other.
 const (
 	panelWidth  = 12
 	panelHeight = 8

@@ -21,15 +21,15 @@ type Turn struct {
 	ChatUID string
 	// HistoryVersion that its beginning made.
 	HistoryVersion int64
-	// Began is when. A turn that goes on after it had failed begins a second time.
+	// Began is when. A turn that continues after a failure begins again.
 	Began time.Time
 	// Traceparent that the turn belongs under, as in Chat.status.turn; empty for a trace of its own.
 	Traceparent string
 }
 
-func (t Turn) ids() given {
+func (t Turn) ids() presetIDs {
 	began := t.Began.UnixMicro() // A status holds no more of it.
-	g := given{span: trace.SpanID(digest[[8]byte]("turn", t.ChatUID, t.HistoryVersion, began))}
+	g := presetIDs{span: trace.SpanID(digest[[8]byte]("turn", t.ChatUID, t.HistoryVersion, began))}
 	if parent, ok := traceparent.Parse(t.Traceparent); ok {
 		g.trace = parent.TraceID
 		return g
@@ -67,24 +67,25 @@ func digest[ID [8]byte | [16]byte](of ...any) (id ID) {
 	return ID(sum[:len(id)])
 }
 
-// given are the ids that the next span is to have.
-type given struct {
+// presetIDs are the ids of the next span.
+type presetIDs struct {
 	trace trace.TraceID
 	span  trace.SpanID
 }
 
-// givenKey is how ids reach the generator of ids, which OpenTelemetry gives nothing but the context of a span that
-// begins.
-type givenKey struct{}
+// presetKey is how ids reach the generator of ids, which gets only the context of a span that begins.
+type presetKey struct{}
 
-func (g given) in(ctx context.Context) context.Context { return context.WithValue(ctx, givenKey{}, g) }
+func (g presetIDs) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, presetKey{}, g)
+}
 
-// ids makes random ids where none are given.
+// ids makes random ids if the context has none.
 type ids struct{}
 
 // NewIDs implements sdktrace.IDGenerator.
 func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if g, ok := ctx.Value(givenKey{}).(given); ok {
+	if g, ok := ctx.Value(presetKey{}).(presetIDs); ok {
 		return g.trace, g.span
 	}
 	var id trace.TraceID
@@ -94,7 +95,7 @@ func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 
 // NewSpanID implements sdktrace.IDGenerator.
 func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	if g, ok := ctx.Value(givenKey{}).(given); ok {
+	if g, ok := ctx.Value(presetKey{}).(presetIDs); ok {
 		return g.span
 	}
 	var id trace.SpanID

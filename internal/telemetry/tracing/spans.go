@@ -75,7 +75,7 @@ func (t *Tracer) StartStep(ctx context.Context, s Step) (context.Context, Span) 
 	}
 	// Whether the turn is sampled follows from its ids, here as in the manager.
 	ctx, _ = t.startTurn(ctx, s.Turn)
-	own := given{trace: trace.SpanContextFromContext(ctx).TraceID(), span: s.Fence.span()}
+	own := presetIDs{trace: trace.SpanContextFromContext(ctx).TraceID(), span: s.Fence.span()}
 	_, span := t.tracer.Start(own.in(ctx), telemetry.SpanStep+" "+s.Action, trace.WithSpanKind(trace.SpanKindInternal),
 		trace.WithAttributes(
 			attribute.String(telemetry.AttrConversation, s.Fence.ChatUID),
@@ -129,7 +129,7 @@ func (s Span) End(errorType string) {
 	s.span.End()
 }
 
-// fail marks the span. The error itself can hold keys and content, so that only its class is told.
+// fail marks the span. The error itself can hold keys and content, so only its class is recorded.
 func fail(span trace.Span, errorType string) {
 	if errorType != "" {
 		span.SetAttributes(attribute.String(telemetry.AttrErrorType, errorType))

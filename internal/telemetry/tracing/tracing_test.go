@@ -16,6 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/collector"
 )
 
@@ -24,9 +25,7 @@ const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 func newTracer(t *testing.T, service string) *Tracer {
 	t.Helper()
 	tracer, err := New(t.Context(), Service{Name: service, Pod: "pod-0"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return tracer
 }
 
@@ -61,10 +60,8 @@ func TestManagerAndPodSpansShareOneTurnTrace(t *testing.T) {
 				t.Fatalf("got turns %v and steps %v", turns, steps)
 			}
 			turn, step := turns[0], steps[0]
-			if step.ParentID != turn.ID || step.TraceID != turn.TraceID || turn.Service != "manager" || step.Service != "pod" ||
-				turn.Nanoseconds != time.Minute.Nanoseconds() {
-				t.Errorf("turn %+v, step %+v", turn, step)
-			}
+			check.Equal(t, "turn", []any{turn.ID, turn.TraceID, "manager", "pod", time.Minute.Nanoseconds()},
+				[]any{step.ParentID, step.TraceID, turn.Service, step.Service, turn.Nanoseconds})
 			if !turn.Failed || turn.Attributes[telemetry.AttrErrorType] != "RateLimited" ||
 				turn.Attributes[telemetry.AttrProvider] != "gcp.gemini" || turn.Kind != tracepb.Span_SPAN_KIND_INTERNAL {
 				t.Errorf("the turn says %+v", turn)
@@ -175,17 +172,13 @@ func TestTracingIsOffUnlessAnEndpointIsNamed(t *testing.T) {
 // TestACollectorThatHangsHoldsNobodyUp takes the 5 seconds that a program waits for it at its end.
 func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 	hanging, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = hanging.Close() }()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+hanging.Addr().String())
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	var log bytes.Buffer
 	tracer, err := New(t.Context(), Service{Name: "x"}, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	began := time.Now()
 	for attempt := range int32(10000) { // More than the queue holds.
 		_, step := tracer.StartStep(t.Context(), Step{Turn: turnOf(""), Fence: Fence{"uid", 3, attempt}})
@@ -250,8 +243,6 @@ func TestAttributesAreSpelledAsTheConventionsSpellThem(t *testing.T) {
 		ProviderName("openai"):           semconv.GenAIProviderNameOpenAI.Value.AsString(),
 		ProviderName("anthropic"):        semconv.GenAIProviderNameAnthropic.Value.AsString(),
 	} {
-		if ours != theirs {
-			t.Errorf("%s is called %s", ours, theirs)
-		}
+		check.Equal(t, "is called", theirs, ours)
 	}
 }

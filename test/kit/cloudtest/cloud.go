@@ -29,6 +29,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // What is known of the pod's identity.
@@ -225,7 +227,5 @@ func (c *Cloud) proves(token, audience string) bool {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // Fault is an error that an API server answers with.
@@ -145,8 +147,6 @@ func (r *Reconcile) again(t *testing.T, reconciler reconcile.Reconciler) {
 func printed(t testing.TB, o client.Object) string {
 	t.Helper()
 	text, err := json.MarshalIndent(o, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text)
 }

@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // Server is the API server.
@@ -51,16 +52,12 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
 		sandboxes.AddToScheme, pools.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, add(scheme))
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
 		&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}, &v1alpha1.ChatModelConfig{}, &v1alpha1.ToolApproval{},
 		&v1alpha1.ChatQuota{}, &v1alpha1.ClusterChatQuota{}, &v1alpha1.Workspace{})
-	if err := index.Register(t.Context(), indexer{builder}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, index.Register(t.Context(), indexer{builder}))
 	// The API server has more fields to select by than the manager's cache.
 	builder.WithIndex(&v1alpha1.ChatDebugStep{}, "chatRef.name", func(o client.Object) []string {
 		return []string{o.(*v1alpha1.ChatDebugStep).ChatRef.Name}
@@ -107,9 +104,7 @@ func verb(call string) string {
 // Read reads an object as it is now.
 func Read[T client.Object](t testing.TB, s *Server, o T) T {
 	t.Helper()
-	if err := s.Direct.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 	return o
 }
 
@@ -214,9 +209,7 @@ func (s *Server) State(t testing.TB, lists ...client.ObjectList) map[string]stri
 	t.Helper()
 	state := map[string]string{}
 	for _, list := range lists {
-		if err := s.Direct.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.List(t.Context(), list))
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			o := item.(client.Object)
 			o.SetResourceVersion("")
@@ -224,9 +217,7 @@ func (s *Server) State(t testing.TB, lists ...client.ObjectList) map[string]stri
 			state[s.kind(o)+" "+o.GetNamespace()+"/"+o.GetName()] = printed(t, o)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	return state
 }

@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/agent/files"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // ServeDirectory searches and reads the files of a directory as the agent of a workspace does, links and devices
@@ -18,9 +19,7 @@ import (
 func (a *Agent) ServeDirectory(t testing.TB, dir string) {
 	t.Helper()
 	served, err := files.Open(files.Options{Directory: dir, State: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = served.Close() })
 	a.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
 		found, err := served.Search(t.Context(), &asked)

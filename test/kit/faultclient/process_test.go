@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/faultclient"
 )
 
@@ -62,9 +63,7 @@ func clientOf(t *testing.T, p *faultclient.Process, url string) *rest.RESTClient
 	cfg.GroupVersion = &schema.GroupVersion{Group: "parley.dev", Version: "v1alpha1"}
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
 	c, err := rest.RESTClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return c
 }
 
@@ -86,9 +85,7 @@ func TestWritesAreCountedAndNamed(t *testing.T) {
 		c.Patch("application/merge-patch+json").AbsPath("/api/v1/namespaces/ns").Body([]byte("{}")).Do(t.Context()).Error(),
 		update(t, c, "c"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	var got []string
 	for _, w := range p.Writes() {
@@ -98,9 +95,7 @@ func TestWritesAreCountedAndNamed(t *testing.T) {
 		"create chatmessages 1", "update chats/status c 1", "delete chatmessages m 1", "update namespaces/status ns 1",
 		"patch namespaces ns 1", "update chats/status c 2",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	check.Equal(t, "got", want, got)
 }
 
 func TestFaultAffectsOnlyOneWrite(t *testing.T) {
@@ -171,9 +166,7 @@ func stream(t *testing.T) (url string, lines chan<- string) {
 func watch(t *testing.T, p *faultclient.Process, url string) io.ReadCloser {
 	t.Helper()
 	body, err := clientOf(t, p, url).Get().Namespace("ns").Resource("chats").Param("watch", "true").Stream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = body.Close() })
 	return body
 }
@@ -227,9 +220,7 @@ func TestAProcessThatAsksNothingIsIdle(t *testing.T) {
 		t.Errorf("a new process was idle for %v", before)
 	}
 	began := time.Now()
-	if err := c.Get().Namespace("ns").Resource("chats").Do(t.Context()).Error(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Get().Namespace("ns").Resource("chats").Do(t.Context()).Error())
 	if idle := p.Idle(); idle > time.Since(began) {
 		t.Errorf("it asked, and was idle for %v", idle)
 	}

@@ -25,6 +25,7 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -42,9 +43,7 @@ func Start(t testing.TB, script modelserver.Script) (server *modelserver.Server,
 	t.Helper()
 	script.RequireKey = Key
 	server, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listening := httptest.NewServer(server)
 	t.Cleanup(func() {
 		listening.CloseClientConnections() // Close waits for requests that a fault has left open.

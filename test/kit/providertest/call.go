@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 )
 
 const (
@@ -65,9 +66,7 @@ func CallWith(ctx context.Context, t *testing.T, spec *v1alpha1.ChatModelConfigS
 	client *http.Client) error {
 	t.Helper()
 	model, err := provider.New(spec, key, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	maxTokens := int64(777)
 	stream, err := model.Stream(ctx, fantasy.Call{
 		Prompt:          fantasy.Prompt{fantasy.NewUserMessage(prompt)},
@@ -122,9 +121,7 @@ func (c Canned) RoundTrip(r *http.Request) (*http.Response, error) {
 func Redirect(t testing.TB, to string) *http.Client {
 	t.Helper()
 	target, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return &http.Client{Transport: redirect{target}}
 }
 

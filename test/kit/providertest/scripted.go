@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 )
 
 // Specs are a configuration of each protocol, by name.
@@ -78,9 +79,7 @@ func ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, over http.RoundTripper
 ) {
 	t.Helper()
 	model, err := provider.New(&spec, Key, &http.Client{Transport: over})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	call := provider.Call(&spec, "")
 	call.Prompt = fantasy.Prompt{fantasy.NewUserMessage("Hello?")}
 	if change != nil {
@@ -88,9 +87,7 @@ func ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, over http.RoundTripper
 	}
 	reply := collect.NewAccumulator(spec.Provider, 3, nil)
 	stream, err := model.Stream(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for part := range stream {
 		reply.Add(&part)
 		if part.Type == fantasy.StreamPartTypeError {

@@ -18,6 +18,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // Authority is a private one, which no system trusts.
@@ -37,9 +39,7 @@ func NewAuthority(t testing.TB) *Authority {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, a.sign.Public(), a.sign)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if a.own, err = x509.ParseCertificate(raw); err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +53,7 @@ func (a *Authority) Server(t testing.TB, handler http.Handler, names ...string) 
 	key := newKey(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), DNSNames: names}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.own, key.Public(), a.sign)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // Clients that do not trust it are tests.
@@ -71,8 +69,6 @@ func (a *Authority) Server(t testing.TB, handler http.Handler, names ...string) 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return key
 }

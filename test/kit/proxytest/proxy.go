@@ -15,6 +15,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // Proxy is an HTTP proxy. It connects to its target, whatever host it is asked for, so that tests can use names that
@@ -36,9 +38,7 @@ type Proxy struct {
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
 	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p := &Proxy{target: u.Host}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)

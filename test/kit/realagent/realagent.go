@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 	"parley.dev/parley/test/kit/tokens"
 	"parley.dev/parley/test/kit/waiting"
@@ -68,18 +69,12 @@ type Agent struct {
 func Start(t testing.TB) *Agent {
 	t.Helper()
 	program, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	dir, cluster := t.TempDir(), tokens.New(t)
 	keys := filepath.Join(dir, "keys.json")
-	if err := os.WriteFile(keys, cluster.KeySet(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(keys, cluster.KeySet(), 0o600))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = listener.Close() // The agent takes the port.
 	a := &Agent{t: t, Files: filepath.Join(dir, "files")}
 	a.Program = exec.CommandContext(context.WithoutCancel(t.Context()), program, "init",
@@ -87,9 +82,7 @@ func Start(t testing.TB) *Agent {
 		"--issuer="+tokens.Issuer, "--issuer-keys="+keys,
 		"--pod-namespace=team", "--pod-uid=uid")
 	a.Program.Dir, a.Program.Stderr = dir, os.Stderr
-	if err := a.Program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, a.Program.Start())
 	t.Cleanup(func() {
 		_ = a.Program.Process.Signal(syscall.SIGTERM) // It may have ended.
 		_ = a.Program.Wait()
@@ -101,9 +94,7 @@ func Start(t testing.TB) *Agent {
 	a.Options.Token = func(context.Context) (string, error) { return token, nil }
 	asking := a.Client()
 	waiting.Until(t, patience, "the agent is at work", func() bool { return asking.Healthy(t.Context()) == nil })
-	if err := asking.Bind(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, asking.Bind(t.Context()))
 	return a
 }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -74,9 +75,7 @@ func Start(t testing.TB, cfg *rest.Config, namespace string, args ...string) *Ga
 	g := &Gateway{t: t, address: freeAddress(t), config: filepath.Join(dir, "kubeconfig"), log: filepath.Join(dir, "log"),
 		args: append([]string{"--namespace=" + namespace, "--account=parley-gateway", "--metrics-address=0"}, args...)}
 	g.URL = "http://" + g.address
-	if err := clientcmd.WriteToFile(kubeconfig(cfg), g.config); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, clientcmd.WriteToFile(kubeconfig(cfg), g.config))
 	g.Again()
 	t.Cleanup(g.Kill)
 	return g
@@ -186,9 +185,7 @@ func kubeconfig(cfg *rest.Config) clientcmdapi.Config {
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = listener.Close() }() // Its address is all that is wanted.
 	return listener.Addr().String()
 }

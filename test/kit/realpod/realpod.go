@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // Run does the named pod's work to the end of the test, with these tools.
@@ -25,9 +26,7 @@ import (
 func Run(t *testing.T, cfg *rest.Config, namespace, pod string, offered ...tools.Tool) {
 	t.Helper()
 	c, err := apiclient.New(cfg, "parley-generator")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	network := httpguard.Settings{Loopback: true}
 	shared := network.Client()
 	r := runner.New(runner.Options{
@@ -40,9 +39,7 @@ func Run(t *testing.T, cfg *rest.Config, namespace, pod string, offered ...tools
 	go func() { ended <- r.Run(ctx, ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the runner ended with %v", err)
-		}
+		check.Equal(t, "the runner ended with", nil, <-ended)
 		shared.CloseIdleConnections()
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // Kustomized are the objects of a kustomization, in which CONFIG stands for the project's folder of that name, built as
@@ -24,13 +26,9 @@ func Kustomized(t *testing.T, kustomization string) (all []*unstructured.Unstruc
 	t.Helper()
 	dir := t.TempDir()
 	config, err := filepath.Rel(dir, Path("config"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	text := strings.ReplaceAll(kustomization, "CONFIG", config)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	out, err := exec.CommandContext(t.Context(), kubectl, "kustomize", dir).Output()
 	if err != nil {
@@ -44,9 +42,7 @@ func Kustomized(t *testing.T, kustomization string) (all []*unstructured.Unstruc
 			t.Fatal(err)
 		}
 		o := &unstructured.Unstructured{}
-		if err := o.UnmarshalJSON(one.Raw); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, o.UnmarshalJSON(one.Raw))
 		all = append(all, o)
 	}
 }

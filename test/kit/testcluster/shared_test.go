@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // serve shares what start starts with the processes that find the socket in their environment.
@@ -20,9 +22,7 @@ func serve(t *testing.T, start func() (*Cluster, error)) (reported *atomic.Int32
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	reported = &atomic.Int32{}
 	sharer := &Sharer{Listener: listener, Start: start, Report: func(error) { reported.Add(1) }}
 	var serving sync.WaitGroup
@@ -54,9 +54,7 @@ func TestTestBinariesShareOneControlPlane(t *testing.T) {
 		})
 	}
 	connecting.Wait()
-	if started.Load() != 1 {
-		t.Errorf("for three test binaries %d control planes were started", started.Load())
-	}
+	check.Equal(t, "for three test binaries control planes were started", 1, started.Load())
 }
 
 func TestControlPlaneStartFailureIsReported(t *testing.T) {
@@ -66,7 +64,5 @@ func TestControlPlaneStartFailureIsReported(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if reported.Load() != 1 {
-		t.Errorf("it was reported %d times", reported.Load())
-	}
+	check.Equal(t, "it was reported times", 1, reported.Load())
 }

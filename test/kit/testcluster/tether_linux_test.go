@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -40,34 +41,22 @@ func TestTetheredProgramEndsWithTheTestBinary(t *testing.T) {
 	if err == nil {
 		sleep, err = filepath.EvalSymlinks(sleep)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(sleep, filepath.Join(os.Getenv(assetsVariable), "etcd")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, os.Symlink(sleep, filepath.Join(os.Getenv(assetsVariable), "etcd")))
 	binary := exec.CommandContext(t.Context(), os.Args[0])
 	binary.Env = append(os.Environ(), starter+"=1")
 	stdout, err := binary.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := binary.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, binary.Start())
 	var dir, pid string
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := fmt.Sscan(line, &dir, &pid); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	waiting.Until(t, 10*time.Second, "the program runs", func() bool { return running(pid, sleep) })
-	if err := binary.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, binary.Process.Kill())
 	waiting.Until(t, 10*time.Second, "the program has ended", func() bool { return !running(pid, sleep) })
 	_ = binary.Wait() // It was killed.
 }

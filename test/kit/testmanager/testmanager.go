@@ -46,11 +46,10 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 			Controller: config.Controller{SkipNameValidation: new(true)},
 		},
 		Controllers: controllers.Options{
-			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
-			PodCapacity: PodCapacity, PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: Workers, Now: time.Now,
+			Pods:     podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test", Capacity: PodCapacity},
+			PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: Workers, Now: time.Now,
 			ReportAfter: time.Second,
 			Workspaces:  template.Settings{Image: "parley:test", Placement: template.ImageVolume},
-			Issuer:      "https://issuer.test",
 			IssuerKeys:  func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil },
 		},
 	}

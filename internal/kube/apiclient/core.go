@@ -1,0 +1,155 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// The kinds of Kubernetes have only the fields that programs need here. The kinds themselves would link in all others.
+
+// ConfigMap is the content of a ConfigMap.
+type ConfigMap struct {
+	Data       map[string]string `json:"data"`
+	BinaryData map[string][]byte `json:"binaryData"`
+}
+
+// Value returns the content of a key, and whether the key exists.
+func (m *ConfigMap) Value(key string) ([]byte, bool) {
+	if text, ok := m.Data[key]; ok {
+		return []byte(text), true
+	}
+	value, ok := m.BinaryData[key]
+	return value, ok
+}
+
+// ConfigMap reads a ConfigMap. Errors are the API server's own.
+func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*ConfigMap, error) {
+	out := &ConfigMap{}
+	return out, decode(ctx, c.rest.Get().AbsPath("/api/v1/namespaces", namespace, "configmaps", name), out)
+}
+
+// IssuerKeys reads the JSON Web Key Set with which the cluster signs service-account tokens. By default every service
+// account may read it.
+func (c *Client) IssuerKeys(ctx context.Context) ([]byte, error) {
+	set, err := c.rest.Get().AbsPath("/openid/v1/jwks").SetHeader("Accept", "application/jwk-set+json, application/json").
+		DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys of the cluster's issuer: %w", err)
+	}
+	return set, nil
+}
+
+// namespacesAtOnce is how many namespaces one answer has at most.
+const namespacesAtOnce = 500
+
+// Namespaces returns the sorted names of at most so many namespaces, and whether there are more. Errors are the API
+// server's own.
+func (c *Client) Namespaces(ctx context.Context, most int) (names []string, more bool, err error) {
+	next := ""
+	for len(names) < most {
+		request := c.rest.Get().AbsPath("/api/v1/namespaces").
+			SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
+			Param("limit", strconv.Itoa(min(namespacesAtOnce, most-len(names))))
+		if next != "" {
+			request = request.Param("continue", next)
+		}
+		var page struct {
+			Metadata struct {
+				Continue string `json:"continue"`
+			} `json:"metadata"`
+			Items []struct {
+				Metadata struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+			} `json:"items"`
+		}
+		if err := decode(ctx, request, &page); err != nil {
+			return nil, false, err
+		}
+		for _, item := range page.Items {
+			names = append(names, item.Metadata.Name)
+		}
+		if next = page.Metadata.Continue; next == "" {
+			break
+		}
+	}
+	slices.Sort(names)
+	return names, next != "", nil
+}
+
+// TokenFor describes the token of a service account.
+type TokenFor struct {
+	Namespace, Account string
+	// Pod and PodUID bind the token to a pod of the account: it ends with the pod. Empty: it is not bound.
+	Pod, PodUID string
+	// Seconds is how long it is valid; the API server grants at least 600.
+	Seconds int64
+}
+
+// tokenRequest is authentication.k8s.io/v1 TokenRequest.
+type tokenRequest struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Spec       struct {
+		Audiences         []string     `json:"audiences,omitempty"`
+		ExpirationSeconds int64        `json:"expirationSeconds"`
+		BoundObjectRef    *boundObject `json:"boundObjectRef,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		Token               string    `json:"token"`
+		ExpirationTimestamp time.Time `json:"expirationTimestamp"`
+	} `json:"status"`
+}
+
+type boundObject struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// Token requests a token that is valid for the audience only; empty: for the API server. It returns when the token
+// expires. Errors are the API server's own.
+func (c *Client) Token(ctx context.Context, f TokenFor, audience string) (string, time.Time, error) {
+	request := tokenRequest{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}
+	request.Spec.ExpirationSeconds = f.Seconds
+	if audience != "" {
+		request.Spec.Audiences = []string{audience}
+	}
+	if f.Pod != "" {
+		request.Spec.BoundObjectRef = &boundObject{Kind: "Pod", APIVersion: "v1", Name: f.Pod, UID: f.PodUID}
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("encoding a request for a token: %w", err)
+	}
+	var granted tokenRequest
+	err = decode(ctx, c.rest.Post().AbsPath("/api/v1/namespaces", f.Namespace, "serviceaccounts", f.Account, "token").
+		SetHeader("Content-Type", "application/json").Body(body), &granted)
+	return granted.Status.Token, granted.Status.ExpirationTimestamp, err
+}
+
+// decode makes a request and decodes the JSON of its answer.
+func decode(ctx context.Context, request *rest.Request, into any) error {
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil { // That of Raw has no message of the API server.
+		return err
+	}
+	raw, err := result.Raw()
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return fmt.Errorf("decoding %s: %w", request.URL().Path, err)
+	}
+	return nil
+}
