@@ -63,12 +63,12 @@ func text(i int) parts.Part {
 
 // follow reads an episode in the background, resuming after every lost connection, until it is closed.
 func follow(ctx context.Context, s *realrelay.Relay) <-chan []parts.Frame {
-	got := make(chan []parts.Frame, 1)
+	got, url := make(chan []parts.Frame, 1), "http://"+s.Address // It stays the same after a restart.
 	go func() {
 		var frames []parts.Frame
 		for ctx.Err() == nil {
 			whole := true
-			for f, err := range newReader("good").Subscribe(ctx, "http://"+s.Address, episode1, int64(len(frames))) {
+			for f, err := range newReader("good").Subscribe(ctx, url, episode1, int64(len(frames))) {
 				if err != nil {
 					whole = false
 					break
