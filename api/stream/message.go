@@ -56,8 +56,8 @@ type Message struct {
 	Decisions []v1alpha1.ToolDecision `json:"decisions,omitempty"`
 	// Visibility is Model for a message whose text transcripts for people leave out, and People for a note.
 	Visibility v1alpha1.MessageVisibility `json:"visibility,omitempty"`
-	// CallsGivenUpBefore is why calls of the reply before the message have no result.
-	CallsGivenUpBefore v1alpha1.CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+	// CallsCanceledReasonBefore is why calls of the reply before the message have no result.
+	CallsCanceledReasonBefore v1alpha1.CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 	// CreatedBy and EditedBy are who wrote and last changed what a person said, where the cluster stamps that.
 	CreatedBy string      `json:"createdBy,omitempty"`
 	EditedBy  string      `json:"editedBy,omitempty"`

@@ -59,8 +59,8 @@ type Status struct {
 	Turn string `json:"turn,omitempty"`
 	// Result is how it ended; absent while it is under way.
 	Result v1alpha1.TurnResult `json:"result,omitempty"`
-	// CallsGivenUp is why calls of the turn's newest reply have no result, until something follows that says it.
-	CallsGivenUp v1alpha1.CallsGivenUp `json:"callsGivenUp,omitempty"`
+	// CallsCanceledReason is why calls of the turn's newest reply have no result, until something follows that says it.
+	CallsCanceledReason v1alpha1.CallsCanceledReason `json:"callsCanceledReason,omitempty"`
 	// Wait is what the chat waits for; absent while it waits for nothing but messages.
 	Wait *v1alpha1.ChatWait `json:"wait,omitempty"`
 	// Warnings are the other conditions of the chat that are True, such as MCPServersUnavailable.

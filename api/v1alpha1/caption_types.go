@@ -27,7 +27,7 @@ const (
 )
 
 // TurnSummarySource is where the summary of a turn comes from.
-// +kubebuilder:validation:Enum=Model;State;Unwritten
+// +kubebuilder:validation:Enum=Model;State;Unavailable
 type TurnSummarySource string
 
 const (
@@ -35,8 +35,8 @@ const (
 	TurnSummaryFromModel TurnSummarySource = "Model"
 	// TurnSummaryFromState means that it says how the turn stands, in fixed words.
 	TurnSummaryFromState TurnSummarySource = "State"
-	// TurnSummaryUnwritten means that it says so too, because the model that was asked had no words for it.
-	TurnSummaryUnwritten TurnSummarySource = "Unwritten"
+	// TurnSummaryUnavailable means that it says so too, because the model that was asked had no words for it.
+	TurnSummaryUnavailable TurnSummarySource = "Unavailable"
 )
 
 // CaptionSettings make a model write captions: titles of chats, or summaries of turns.

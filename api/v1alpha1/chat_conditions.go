@@ -40,13 +40,13 @@ const (
 const (
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"
-	// ReasonBeginning surfaces in Ready (Unknown) and Reconciling (True) until spec.prompt has become the first message.
-	ReasonBeginning ConditionReason = "Beginning"
+	// ReasonStarting surfaces in Ready (Unknown) and Reconciling (True) until spec.prompt has become the first message.
+	ReasonStarting ConditionReason = "Starting"
 	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
 	ReasonAnswered ConditionReason = "Answered"
-	// ReasonCutByLength surfaces in Ready (True) when the last turn ended with a reply that reached the limit of output
+	// ReasonMaxTokensReached surfaces in Ready (True) when the last turn ended with a reply that reached the limit of output
 	// tokens.
-	ReasonCutByLength ConditionReason = "CutByLength"
+	ReasonMaxTokensReached ConditionReason = "MaxTokensReached"
 	// ReasonRefused surfaces in Ready (True) when the last turn ended with the model's refusal.
 	ReasonRefused ConditionReason = "Refused"
 	// ReasonStoppedAfterTool surfaces in Ready (True) when the last turn was ended by the result of a tool in
@@ -65,16 +65,16 @@ const (
 	ReasonCompacting ConditionReason = "Compacting"
 	// ReasonWaitingForPod surfaces in Ready (Unknown) and Reconciling (True) while the generation pod starts.
 	ReasonWaitingForPod ConditionReason = "WaitingForPod"
-	// ReasonGenerationPodRefused surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the
+	// ReasonGenerationPodRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the
 	// generation pod that the next step needs: a ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
-	ReasonGenerationPodRefused ConditionReason = "GenerationPodRefused"
-	// ReasonPromptRefused surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message that
+	ReasonGenerationPodRejected ConditionReason = "GenerationPodRejected"
+	// ReasonPromptRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message that
 	// spec.prompt is to become.
-	ReasonPromptRefused ConditionReason = "PromptRefused"
-	// ReasonPromptNameTaken surfaces in Ready (False) and Stalled (True) while another message has the name of the one
+	ReasonPromptRejected ConditionReason = "PromptRejected"
+	// ReasonPromptNameConflict surfaces in Ready (False) and Stalled (True) while another message has the name of the one
 	// that spec.prompt is to become. For the first 10 s it is Unknown and Reconciling:
 	// a former chat of the name may be on its way out.
-	ReasonPromptNameTaken ConditionReason = "PromptNameTaken"
+	ReasonPromptNameConflict ConditionReason = "PromptNameConflict"
 	// ReasonInterrupting surfaces in Ready (Unknown) and Reconciling (True) while a partial reply is finished.
 	ReasonInterrupting ConditionReason = "Interrupting"
 	// ReasonRequiresAction surfaces in Ready (Unknown) and Reconciling (True) while a person or a client must act.

@@ -57,7 +57,7 @@ type ChatInternalStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
-	Budgets []BudgetInForce `json:"budgets,omitempty"`
+	Budgets []EffectiveBudget `json:"budgets,omitempty"`
 
 	// countedDeletions are the UIDs of the chats below that are being deleted, and whose cost deletedCost has.
 	// +kubebuilder:validation:MaxItems=256
@@ -85,8 +85,8 @@ type ChatInternalStatus struct {
 // MaxCountedDeletions bounds ChatInternalStatus.CountedDeletions.
 const MaxCountedDeletions = 256
 
-// BudgetInForce is a budget that a chat must keep.
-type BudgetInForce struct {
+// EffectiveBudget is a budget that a chat must keep.
+type EffectiveBudget struct {
 	Budget `json:",inline"`
 
 	// chat above that has the budget; empty: it is the chat's own.
@@ -127,9 +127,9 @@ type TurnInternalStatus struct {
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
 
-	// callsGivenUpBefore is why calls of the reply before the turn's message have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why calls of the reply before the turn's message have no result; absent if none was given up.
 	// +optional
-	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 
 	// messageUID is that of the User message: another one of its name did not begin the turn.
 	// +kubebuilder:validation:MaxLength=64
@@ -242,9 +242,9 @@ type CommittedMessage struct {
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
 
-	// callsGivenUpBefore is why calls of the reply before it have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why calls of the reply before it have no result; absent if none was given up.
 	// +optional
-	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 
 	// previousTurn is how the turn before the one that it began ended; absent for the first, and of a client's results.
 	// +optional
@@ -296,12 +296,12 @@ type AttemptInternalStatus struct {
 	// +optional
 	LostAttempts int32 `json:"lostAttempts,omitempty"`
 
-	// ruledOut names the ChatModelConfigs that failed in this step in a way that trying again would not change.
+	// excludedModels names the ChatModelConfigs that failed in this step in a way that trying again would not change.
 	// +kubebuilder:validation:MaxItems=9
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=atomic
 	// +optional
-	RuledOut []string `json:"ruledOut,omitempty"`
+	ExcludedModels []string `json:"excludedModels,omitempty"`
 
 	// retryAfter is until when providers asked to be left alone in this step.
 	// +kubebuilder:validation:MaxItems=9

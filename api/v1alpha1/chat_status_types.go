@@ -78,25 +78,25 @@ type ChatStatus struct {
 	// chatClass is the ChatClass that the chat has; absent while it has none. With what the chat says itself, it is what
 	// is in force.
 	// +optional
-	ChatClass *ChatClassInForce `json:"chatClass,omitempty"`
+	ChatClass *AppliedChatClass `json:"chatClass,omitempty"`
 
 	// settings says in short what chatClass made of what the chat says, as of the newest step; absent while the chat has
 	// no class: then what it says itself is in force.
 	// +optional
-	Settings *SettingsInForce `json:"settings,omitempty"`
+	Settings *EffectiveSettings `json:"settings,omitempty"`
 
 	// namespaceClass is the ChatClass whose namespacePreamble stood before all else in the newest step; absent if there
 	// was none. It is the namespace's default, whatever class the chat has.
 	// +optional
-	NamespaceClass *ChatClassInForce `json:"namespaceClass,omitempty"`
+	NamespaceClass *AppliedChatClass `json:"namespaceClass,omitempty"`
 
 	// archived is true once spec.archived, of this chat or of one above it, has taken effect.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 
-	// restingSince is since when the chat has had nothing to do; absent while it has. Of the chats below it says nothing.
+	// idleSince is since when the chat has had nothing to do; absent while it has. Of the chats below it says nothing.
 	// +optional
-	RestingSince *metav1.Time `json:"restingSince,omitempty"`
+	IdleSince *metav1.Time `json:"idleSince,omitempty"`
 
 	// expiresAt is when the chat is deleted by its retention, unless it or a chat below it has something to do before;
 	// absent while it is kept.

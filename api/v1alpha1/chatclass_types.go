@@ -181,8 +181,8 @@ type ChatClassList struct {
 	Items           []ChatClass `json:"items"`
 }
 
-// ChatClassInForce is the ChatClass that a chat has.
-type ChatClassInForce struct {
+// AppliedChatClass is the ChatClass that a chat has.
+type AppliedChatClass struct {
 	// name of the ChatClass.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -201,8 +201,8 @@ type ChatClassInForce struct {
 	Generation int64 `json:"generation"`
 }
 
-// SettingsInForce says in short what a ChatClass makes of the settings of a chat.
-type SettingsInForce struct {
+// EffectiveSettings says in short what a ChatClass makes of the settings of a chat.
+type EffectiveSettings struct {
 	// fromClass are the fields of spec of which something else is in force than the chat says itself: a default of the
 	// class, its preamble, or a restriction.
 	// +kubebuilder:validation:MaxItems=16

@@ -7,8 +7,8 @@ package v1alpha1
 // (True) when the turn that the message began failed, ReasonAnswered, ReasonStoppedAfterTool and ReasonMaxStepsReached,
 // which are reasons of Ready (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
 const (
-	// ReasonBeingAnswered surfaces in Ready (Unknown) and Reconciling (True) from the message's commit to the turn's end.
-	ReasonBeingAnswered ConditionReason = "BeingAnswered"
+	// ReasonAnswering surfaces in Ready (Unknown) and Reconciling (True) from the message's commit to the turn's end.
+	ReasonAnswering ConditionReason = "Answering"
 	// ReasonQueued surfaces in Ready (Unknown) and Reconciling (True) while the message waits for a turn to end.
 	ReasonQueued ConditionReason = "Queued"
 	// ReasonChatNotFound surfaces in Ready (Unknown) and Reconciling (True) while the chat of chatRef does not exist.

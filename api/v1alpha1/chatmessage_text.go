@@ -21,4 +21,4 @@ func (s *ChatMessageSpec) Text() string {
 }
 
 // IsNote reports whether the message is for people alone, which no model may be told.
-func (s *ChatMessageSpec) IsNote() bool { return s.Visibility == VisibleToPeople }
+func (s *ChatMessageSpec) IsNote() bool { return s.Visibility == VisibleToUsers }

@@ -34,7 +34,7 @@ const (
 )
 
 // MessageVisibility is for whom a message is meant.
-// +kubebuilder:validation:Enum=All;Model;People
+// +kubebuilder:validation:Enum=All;Model;Users
 type MessageVisibility string
 
 const (
@@ -43,9 +43,9 @@ const (
 	// VisibleToModel means that the message is told to the model, and that transcripts for people leave its text out. It
 	// is no secret: whoever may read ChatMessages can read it.
 	VisibleToModel MessageVisibility = "Model"
-	// VisibleToPeople makes a note of the message: transcripts for people show it, and no model is ever told of it. It is
+	// VisibleToUsers makes a note of the message: transcripts for people show it, and no model is ever told of it. It is
 	// not part of the history and begins no turn.
-	VisibleToPeople MessageVisibility = "People"
+	VisibleToUsers MessageVisibility = "Users"
 )
 
 // MessageState is where a User message stands.
@@ -72,7 +72,7 @@ const (
 // ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' && has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))) && (has(self.content) ? !has(self.parts) && !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index) && !has(self.follows))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role == 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.parent) || has(self.index) || has(self.follows) ? 'parent, index and follows are set by the operator: leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult' : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages: they count for the whole turn that one begins'"
 // +kubebuilder:validation:XValidation:rule="!has(self.parts) || has(self.generation) || (self.role == 'Tool' ? self.parts.all(p, p.type == 'ToolResult') && self.parts.map(p, p.?toolResult.?output.optMap(o, o.size()).orValue(0)).sum() <= 1048576 : self.parts.all(p, p.type in ['Text', 'File']) && self.parts.map(p, p.?text.optMap(t, t.size()).orValue(0) + p.?file.?data.optMap(d, d.size()).orValue(0)).sum() <= 1048576)",messageExpression="self.role == 'Tool' ? (self.parts.all(p, p.type == 'ToolResult') ? 'the outputs of all results together may have at most 1048576 characters' : 'a Tool message has parts, all of type ToolResult') : self.parts.all(p, p.type in ['Text', 'File']) ? 'the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message' : 'parts of a User message must be of type Text or File'"
-// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'People' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out'"
+// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'Users' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out'"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation)",message="a generated message cannot change"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.parts) || has(self.generation) || self.role != 'Tool' || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
 // +kubebuilder:validation:XValidation:rule="(has(self.visibility) ? self.visibility : 'All') == (has(oldSelf.visibility) ? oldSelf.visibility : 'All')",message="visibility cannot change: create another message"
@@ -117,7 +117,7 @@ type ChatMessageSpec struct {
 	WhenBusy WhenBusy `json:"whenBusy,omitempty"`
 
 	// visibility is for whom the message is meant. Model: it is told to the model, and transcripts for people leave its
-	// text out. People: it is a note, which transcripts show and no model is told of; it is not part of the history,
+	// text out. Users: it is a note, which transcripts show and no model is told of; it is not part of the history,
 	// begins no turn and waits for none. Neither is a protection: whoever may read ChatMessages can read it. It cannot
 	// change. Default All.
 	// +optional
@@ -221,9 +221,9 @@ type ChatMessageStatus struct {
 	// +optional
 	CreatedVersion string `json:"createdVersion,omitempty"`
 
-	// callsGivenUpBefore is why tool calls of the reply before the message have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why tool calls of the reply before the message have no result; absent if none was given up.
 	// +optional
-	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 
 	// stoppedBy is the tool of the first of a client's results that ends the turn, as the chat's tools.stopAfter said when
 	// they were taken; empty if none does.

@@ -21,9 +21,9 @@ const (
 	ReasonDisabled ConditionReason = "Disabled"
 	// ReasonAccepted surfaces in Ready (True) when the configuration can be used.
 	ReasonAccepted ConditionReason = "Accepted"
-	// ReasonSeveralDefaults surfaces in Ready (True) when another ChatModelConfig of the namespace says default: true
+	// ReasonMultipleDefaults surfaces in Ready (True) when another ChatModelConfig of the namespace says default: true
 	// too, and comes first by name.
-	ReasonSeveralDefaults ConditionReason = "SeveralDefaults"
+	ReasonMultipleDefaults ConditionReason = "MultipleDefaults"
 	// ReasonReferenceNotFound surfaces in ReferencesUnresolved (True) when a ChatModelConfig that is named does not exist
 	// or is disabled.
 	ReasonReferenceNotFound ConditionReason = "ReferenceNotFound"

@@ -166,12 +166,12 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Limits *ModelLimits `json:"limits,omitempty"`
 
-	// silenceTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default
+	// idleTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default
 	// 600; at most 3300, since an attempt that is an hour old counts as lost.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3300
 	// +optional
-	SilenceTimeoutSeconds *int32 `json:"silenceTimeoutSeconds,omitempty"`
+	IdleTimeoutSeconds *int32 `json:"idleTimeoutSeconds,omitempty"`
 
 	// fallbacks are the ChatModelConfigs to ask, in order, when this one's provider cannot answer: it is overloaded,
 	// limits the rate, fails or cannot be reached, or refuses the key, the model or the account. What those name in turn
@@ -380,10 +380,10 @@ func (s *ChatModelConfigSpec) MaxOutputTokensOrDefault() int64 {
 	return *s.MaxOutputTokens
 }
 
-// SilenceTimeoutOrDefault is silenceTimeoutSeconds, or DefaultSilenceTimeout.
+// SilenceTimeoutOrDefault is idleTimeoutSeconds, or DefaultSilenceTimeout.
 func (s *ChatModelConfigSpec) SilenceTimeoutOrDefault() time.Duration {
-	if s.SilenceTimeoutSeconds == nil {
+	if s.IdleTimeoutSeconds == nil {
 		return DefaultSilenceTimeout
 	}
-	return time.Duration(*s.SilenceTimeoutSeconds) * time.Second
+	return time.Duration(*s.IdleTimeoutSeconds) * time.Second
 }

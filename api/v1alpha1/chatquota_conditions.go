@@ -5,9 +5,9 @@ package v1alpha1
 
 // Reasons of a ChatQuota's and of a ClusterChatQuota's conditions.
 const (
-	// ReasonInForce surfaces in Ready (True) once chats are admitted by what the quota says.
-	ReasonInForce ConditionReason = "InForce"
-	// ReasonSmallerQuota surfaces in Ready (True) of a ChatQuota that decides nothing, because other ChatQuotas of the
+	// ReasonEnforced surfaces in Ready (True) once chats are admitted by what the quota says.
+	ReasonEnforced ConditionReason = "Enforced"
+	// ReasonOverridden surfaces in Ready (True) of a ChatQuota that decides nothing, because other ChatQuotas of the
 	// namespace set a smaller number for each of its own, or the same and come first by name.
-	ReasonSmallerQuota ConditionReason = "SmallerQuota"
+	ReasonOverridden ConditionReason = "Overridden"
 )

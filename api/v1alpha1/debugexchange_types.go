@@ -8,16 +8,16 @@ import (
 )
 
 // DebugFailure is why an HTTP exchange has no whole response.
-// +kubebuilder:validation:Enum=NoResponse;BrokenOff;Cancelled
+// +kubebuilder:validation:Enum=NoResponse;Incomplete;Canceled
 type DebugFailure string
 
 const (
 	// DebugNoResponse means that no response came: the connection was refused, reset or timed out.
 	DebugNoResponse DebugFailure = "NoResponse"
-	// DebugBrokenOff means that the body broke off.
-	DebugBrokenOff DebugFailure = "BrokenOff"
-	// DebugCancelled means that Parley gave the request up.
-	DebugCancelled DebugFailure = "Cancelled"
+	// DebugIncomplete means that the body broke off.
+	DebugIncomplete DebugFailure = "Incomplete"
+	// DebugCanceled means that Parley gave the request up.
+	DebugCanceled DebugFailure = "Canceled"
 )
 
 // DebugExchange is an HTTP request and its response. Secrets are redacted in every part of it.

@@ -11,7 +11,7 @@ import (
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
 // it means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;EmptyReply;ReplyFailed;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;OutputSchemaInvalid;OutputInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderTimeout;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;EmptyReply;ReplyFailed;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;OutputSchemaInvalid;OutputInvalid;ConfigMapNotFound;HistoryInconsistent;AttemptsExhausted;GenerationPodLost;ResultNameConflict;StateInvalid;ParentNotFound;SubChatLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -23,8 +23,8 @@ const (
 	// ErrorProviderUnavailable surfaces when the provider cannot be reached, the connection is lost, or the reply ends
 	// before its end (connection and name resolution errors, 408, 409, 502, 503, 504).
 	ErrorProviderUnavailable ErrorReason = "ProviderUnavailable"
-	// ErrorProviderSilent surfaces when the provider sends nothing for so long that the call was given up.
-	ErrorProviderSilent ErrorReason = "ProviderSilent"
+	// ErrorProviderTimeout surfaces when the provider sends nothing for so long that the call was given up.
+	ErrorProviderTimeout ErrorReason = "ProviderTimeout"
 	// ErrorProviderError surfaces when the provider says that it failed itself (500).
 	ErrorProviderError ErrorReason = "ProviderError"
 	// ErrorEmptyReply surfaces when the reply ends without text and without a tool call.
@@ -91,23 +91,23 @@ const (
 	ErrorOutputSchemaInvalid ErrorReason = "OutputSchemaInvalid"
 	// ErrorOutputInvalid surfaces when the answer does not match the schema of the output after three tries.
 	ErrorOutputInvalid ErrorReason = "OutputInvalid"
-	// ErrorHistoryBroken surfaces when a committed message is missing, so that no prompt can be built.
-	ErrorHistoryBroken ErrorReason = "HistoryBroken"
+	// ErrorHistoryInconsistent surfaces when a committed message is missing, so that no prompt can be built.
+	ErrorHistoryInconsistent ErrorReason = "HistoryInconsistent"
 	// ErrorAttemptsExhausted surfaces when generation pods were lost too often in one step.
 	ErrorAttemptsExhausted ErrorReason = "AttemptsExhausted"
 	// ErrorGenerationPodLost is the reason of a retry after the generation pod of an attempt was lost, or did not start.
 	// No turn fails by it.
 	ErrorGenerationPodLost ErrorReason = "GenerationPodLost"
-	// ErrorResultNameTaken surfaces when a message that the generation pod did not create has the name of the result of an
+	// ErrorResultNameConflict surfaces when a message that the generation pod did not create has the name of the result of an
 	// attempt. It is the reason of a retry, and the error of a turn when that was its last attempt.
-	ErrorResultNameTaken ErrorReason = "ResultNameTaken"
+	ErrorResultNameConflict ErrorReason = "ResultNameConflict"
 	// ErrorStateInvalid surfaces when the chat's status was changed by someone else into a combination that must not
 	// exist.
 	ErrorStateInvalid ErrorReason = "StateInvalid"
 	// ErrorParentNotFound surfaces when the chat that parentRef names does not exist.
 	ErrorParentNotFound ErrorReason = "ParentNotFound"
-	// ErrorFamilyLimitExceeded surfaces when the root chat allows no more sub-chats, or none so deep.
-	ErrorFamilyLimitExceeded ErrorReason = "FamilyLimitExceeded"
+	// ErrorSubChatLimitExceeded surfaces when the root chat allows no more sub-chats, or none so deep.
+	ErrorSubChatLimitExceeded ErrorReason = "SubChatLimitExceeded"
 	// ErrorBudgetReached surfaces when a chat, or the family of a chat above it, has cost as much as limits.budget allows.
 	// Its turn waits until the budget is raised.
 	ErrorBudgetReached ErrorReason = "BudgetReached"

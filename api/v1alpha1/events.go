@@ -21,18 +21,18 @@ const (
 	EventExpired EventReason = "Expired"
 	// EventReplyTooLarge surfaces when a reply was cut at the size that one object can hold.
 	EventReplyTooLarge = EventReason(ReasonReplyTooLarge)
-	// EventGenerationPodRefused surfaces when the API server begins to refuse the generation pod that the next step needs.
-	EventGenerationPodRefused = EventReason(ReasonGenerationPodRefused)
-	// EventAgentRefused surfaces when the API server refuses a sub-chat that the model starts, or what it says to one.
-	EventAgentRefused EventReason = "AgentRefused"
-	// EventPromptRefused surfaces when the API server begins to refuse the message that spec.prompt is to become.
-	EventPromptRefused = EventReason(ReasonPromptRefused)
+	// EventGenerationPodRejected surfaces when the API server begins to refuse the generation pod that the next step needs.
+	EventGenerationPodRejected = EventReason(ReasonGenerationPodRejected)
+	// EventAgentRejected surfaces when the API server refuses a sub-chat that the model starts, or what it says to one.
+	EventAgentRejected EventReason = "AgentRejected"
+	// EventPromptRejected surfaces when the API server begins to refuse the message that spec.prompt is to become.
+	EventPromptRejected = EventReason(ReasonPromptRejected)
 	// EventWaiting surfaces when a chat waits for someone, or has waited for something else for 10 s. It is Normal,
 	// and its note begins with the reason of condition Ready.
 	EventWaiting EventReason = "Waiting"
-	// EventPromptNameTaken surfaces when another message is found to have the name of the one that spec.prompt is to
+	// EventPromptNameConflict surfaces when another message is found to have the name of the one that spec.prompt is to
 	// become.
-	EventPromptNameTaken = EventReason(ReasonPromptNameTaken)
+	EventPromptNameConflict = EventReason(ReasonPromptNameConflict)
 )
 
 // Reasons of Events about a request that was refused: one that an annotation made.
@@ -41,8 +41,8 @@ const (
 	EventNotStarted EventReason = "NotStarted"
 	// EventIsArchived surfaces when the chat is archived.
 	EventIsArchived EventReason = "IsArchived"
-	// EventNotInThisState surfaces when what is asked for is not possible in the chat's phase.
-	EventNotInThisState EventReason = "NotInThisState"
+	// EventInvalidState surfaces when what is asked for is not possible in the chat's phase.
+	EventInvalidState EventReason = "InvalidState"
 	// EventNothingToCompact surfaces when no Assistant message follows the last boundary.
 	EventNothingToCompact EventReason = "NothingToCompact"
 	// EventNothingToClear surfaces when no message that the model sees follows the last boundary.

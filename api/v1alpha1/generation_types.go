@@ -23,7 +23,7 @@ const (
 )
 
 // ReplyOutcome is how a model's reply ended. docs/errors.md has the finish reasons of each provider that lead to it.
-// +kubebuilder:validation:Enum=Complete;ToolCalls;CutByLength;Filtered;Refused;Paused;Empty;Failed
+// +kubebuilder:validation:Enum=Complete;ToolCalls;MaxTokensReached;Filtered;Refused;Paused;Empty;Failed
 type ReplyOutcome string
 
 const (
@@ -31,9 +31,9 @@ const (
 	ReplyComplete ReplyOutcome = "Complete"
 	// ReplyToolCalls means that the model calls tools, and speaks again once it has their results.
 	ReplyToolCalls ReplyOutcome = "ToolCalls"
-	// ReplyCutByLength means that the reply reached the limit of output tokens, or of the model's context. A tool call
-	// that is not whole has RefusalCutByLength.
-	ReplyCutByLength ReplyOutcome = "CutByLength"
+	// ReplyMaxTokensReached means that the reply reached the limit of output tokens, or of the model's context. A tool call
+	// that is not whole has RefusalInputTruncated.
+	ReplyMaxTokensReached ReplyOutcome = "MaxTokensReached"
 	// ReplyFiltered means that a filter of the provider ended the reply: the attempt fails with ErrorContentFiltered.
 	ReplyFiltered ReplyOutcome = "Filtered"
 	// ReplyRefused means that the model refuses to answer. The reply is what it says to that.
@@ -51,7 +51,7 @@ const (
 // Note says what people need to know of a reply that was kept and is not simply complete; empty if there is nothing.
 func (o ReplyOutcome) Note() string {
 	switch o {
-	case ReplyCutByLength:
+	case ReplyMaxTokensReached:
 		return "The reply was cut: it reached its limit of output tokens"
 	case ReplyRefused:
 		return "The model refused to answer"
@@ -232,9 +232,9 @@ type MessageGeneration struct {
 	// +optional
 	KubernetesUnavailable *KubernetesUnavailable `json:"kubernetesUnavailable,omitempty"`
 
-	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional
-	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 
 	// stoppedBy is the tool of the first result in parts that ends the turn, as the chat's tools.stopAfter said; empty if
 	// none does.

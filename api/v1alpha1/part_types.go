@@ -125,7 +125,7 @@ type ToolCall struct {
 }
 
 // CallRefusal is why a call is not run. The model gets the reason as the result.
-// +kubebuilder:validation:Enum=NotAllowed;InputTooLarge;CutByLength;InputInvalid
+// +kubebuilder:validation:Enum=NotAllowed;InputTooLarge;InputTruncated;InputInvalid
 type CallRefusal string
 
 const (
@@ -135,9 +135,9 @@ const (
 	// RefusalInputTooLarge means that the call requires approval, and that its input has more than MaxPendingInput bytes:
 	// people could not see all of what they approve.
 	RefusalInputTooLarge CallRefusal = "InputTooLarge"
-	// RefusalCutByLength means that the reply reached its limit of tokens within the input of the call. The input that is
+	// RefusalInputTruncated means that the reply reached its limit of tokens within the input of the call. The input that is
 	// kept is an empty object.
-	RefusalCutByLength CallRefusal = "CutByLength"
+	RefusalInputTruncated CallRefusal = "InputTruncated"
 	// RefusalInputInvalid means that the input of the call is not a JSON object.
 	RefusalInputInvalid CallRefusal = "InputInvalid"
 )

@@ -17,7 +17,7 @@ import (
 )
 
 // constants are the values of the file's constants of the type; without one, those of no type. One that is a
-// conversion, such as EventReason(ReasonPromptRefused), has the value that the name says.
+// conversion, such as EventReason(ReasonPromptRejected), has the value that the name says.
 func constants(t *testing.T, file, typeName string) (values []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -98,7 +98,7 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 		"conditions of quotas":           {"chatquota_conditions.go", reason, "chatquota.md", "reason", nil},
 		"conditions of a Workspace":      {"workspace_conditions.go", reason, "workspaces.md", "reason", nil},
 		"conditions of a ToolApproval": {"toolapproval_conditions.go", reason, "steering.md", "reason",
-			constants(t, "turn_types.go", "CallsGivenUp")},
+			constants(t, "turn_types.go", "CallsCanceledReason")},
 		"condition types of a Chat":           {"chat_conditions.go", "", "chat.md", "condition", nil},
 		"condition types of ChatModelConfigs": {"chatmodelconfig_conditions.go", "", "chatmodelconfig.md", "condition", nil},
 		"reasons of MCP servers":              {"mcp_account_types.go", "MCPServerReason", "mcp.md", "reason", nil},

@@ -12,7 +12,7 @@ type ChatRetention struct {
 	// deleteAfterSeconds is how long after it came to rest a chat is deleted, with its messages, its sub-chats and its
 	// workspace, as kubectl delete would do it. At most ten years. It rests while neither it nor a chat below it has
 	// anything to do: no turn is under way, no message, question or approval is open. An archived chat rests, and so does
-	// one whose last turn failed. status.restingSince says since when, status.expiresAt when it goes. Default: it is kept.
+	// one whose last turn failed. status.idleSince says since when, status.expiresAt when it goes. Default: it is kept.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	// +optional

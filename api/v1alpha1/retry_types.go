@@ -19,7 +19,7 @@ const (
 	DefaultMaxDelay = time.Minute
 	// DefaultSilenceTimeout is how long a provider may send nothing before the call is given up.
 	DefaultSilenceTimeout = 10 * time.Minute
-	// MaxSilenceTimeout is the longest silenceTimeoutSeconds: 55 minutes.
+	// MaxSilenceTimeout is the longest idleTimeoutSeconds: 55 minutes.
 	MaxSilenceTimeout = 3300 * time.Second
 )
 

@@ -8,15 +8,15 @@ import (
 )
 
 // TurnResult is how a turn ended.
-// +kubebuilder:validation:Enum=Answered;CutByLength;Refused;StoppedAfterTool;MaxStepsReached;Failed;Interrupted
+// +kubebuilder:validation:Enum=Answered;MaxTokensReached;Refused;StoppedAfterTool;MaxStepsReached;Failed;Interrupted
 type TurnResult string
 
 const (
 	// TurnAnswered means that the model had nothing left to do.
 	TurnAnswered TurnResult = "Answered"
-	// TurnCutByLength means that the last reply reached the limit of output tokens, or of the model's context, in its
+	// TurnMaxTokensReached means that the last reply reached the limit of output tokens, or of the model's context, in its
 	// text. What came is kept.
-	TurnCutByLength TurnResult = "CutByLength"
+	TurnMaxTokensReached TurnResult = "MaxTokensReached"
 	// TurnRefused means that the model refused to answer; the last reply is what it says to that.
 	TurnRefused TurnResult = "Refused"
 	// TurnStoppedAfterTool means that the result of a tool in tools.stopAfter ended the turn.
@@ -29,24 +29,24 @@ const (
 	TurnInterrupted TurnResult = "Interrupted"
 )
 
-// CallsGivenUp is why tool calls were given up without a result. The model reads it in place of one; limits.maxSteps
+// CallsCanceledReason is why tool calls were given up without a result. The model reads it in place of one; limits.maxSteps
 // gives up none, as calls are run before it ends a turn. What follows such calls in the
 // history keeps it: the next step, or the next User message.
-// +kubebuilder:validation:Enum=Cancelled;Interrupted;TimedOut;Failed;Edited
-type CallsGivenUp string
+// +kubebuilder:validation:Enum=Canceled;Interrupted;TimedOut;Failed;Edited
+type CallsCanceledReason string
 
 // The reasons.
 const (
-	// CallsCancelled means that someone interrupted the turn while the calls waited for people or a client.
-	CallsCancelled CallsGivenUp = "Cancelled"
+	// CallsCanceled means that someone interrupted the turn while the calls waited for people or a client.
+	CallsCanceled CallsCanceledReason = "Canceled"
 	// CallsInterrupted means that the turn was interrupted, or that a message cut in.
-	CallsInterrupted CallsGivenUp = "Interrupted"
+	CallsInterrupted CallsCanceledReason = "Interrupted"
 	// CallsTimedOut means that no one answered or approved them before their deadline.
-	CallsTimedOut CallsGivenUp = "TimedOut"
+	CallsTimedOut CallsCanceledReason = "TimedOut"
 	// CallsFailed means that an error ended the turn before they were run.
-	CallsFailed CallsGivenUp = "Failed"
+	CallsFailed CallsCanceledReason = "Failed"
 	// CallsEdited means that a message was edited or deleted, and the conversation continued without them.
-	CallsEdited CallsGivenUp = "Edited"
+	CallsEdited CallsCanceledReason = "Edited"
 )
 
 // TurnStatus is the turn that is under way, or else the last one.
@@ -121,9 +121,9 @@ type TurnStatus struct {
 	// +optional
 	WaitingFor []WaitingCallStatus `json:"waitingFor,omitempty"`
 
-	// callsGivenUp is why calls of the turn's newest reply have no result; absent if none was given up.
+	// callsCanceledReason is why calls of the turn's newest reply have no result; absent if none was given up.
 	// +optional
-	CallsGivenUp CallsGivenUp `json:"callsGivenUp,omitempty"`
+	CallsCanceledReason CallsCanceledReason `json:"callsCanceledReason,omitempty"`
 
 	// stoppedBy is the tool of the turn's first result that ends the turn, as tools.stopAfter said when the result was
 	// made; empty if none does.

@@ -22,18 +22,18 @@ const (
 	// ReasonPodNotFound surfaces in Ready (False) and Stalled (True) when there is no Pod of the name that podRef has, or
 	// it belongs to another workspace. For the first 10 s it is Unknown and Reconciling.
 	ReasonPodNotFound ConditionReason = "PodNotFound"
-	// ReasonPodTaken surfaces in Ready (False) and Stalled (True) when the Pod that podRef names is the workspace of
+	// ReasonPodInUse surfaces in Ready (False) and Stalled (True) when the Pod that podRef names is the workspace of
 	// another chat of the namespace, which it stays until it is recreated.
-	ReasonPodTaken ConditionReason = "PodTaken"
+	ReasonPodInUse ConditionReason = "PodInUse"
 	// ReasonAgentSandboxMissing surfaces in Ready (False) and Stalled (True) while the cluster does not have
 	// agent-sandbox, which warmPoolRef needs.
 	ReasonAgentSandboxMissing ConditionReason = "AgentSandboxMissing"
-	// ReasonPodRefused surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's pod or
+	// ReasonPodRejected surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's pod or
 	// SandboxClaim: a ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
-	ReasonPodRefused ConditionReason = "PodRefused"
-	// ReasonStorageRefused surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's
+	ReasonPodRejected ConditionReason = "PodRejected"
+	// ReasonStorageRejected surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's
 	// PersistentVolumeClaim.
-	ReasonStorageRefused ConditionReason = "StorageRefused"
+	ReasonStorageRejected ConditionReason = "StorageRejected"
 	// ReasonStorageLost surfaces in Ready (False) and Stalled (True) when the volume behind the claim is gone, or when the
 	// claim is being removed and something keeps it.
 	ReasonStorageLost ConditionReason = "StorageLost"
@@ -43,7 +43,7 @@ const (
 	// ReasonTemplateInvalid surfaces in Ready (False) and Stalled (True) when the PodTemplate, or a value for one of its
 	// parameters, is wrong; the message says what and where.
 	ReasonTemplateInvalid ConditionReason = "TemplateInvalid"
-	// ReasonNameTaken surfaces in Ready (False) and Stalled (True) while another object has the name of the workspace's
+	// ReasonNameConflict surfaces in Ready (False) and Stalled (True) while another object has the name of the workspace's
 	// pod, claim or SandboxClaim.
-	ReasonNameTaken ConditionReason = "NameTaken"
+	ReasonNameConflict ConditionReason = "NameConflict"
 )

@@ -21,7 +21,7 @@ import (
 // interrupts them. What the API server refuses for good is told in an Event, and the model finds out when it asks.
 func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error {
 	namespace := s.facts.Chat.Namespace
-	s.facts.AgentsOf, s.facts.AgentsRefused = of, nil
+	s.facts.AgentsOf, s.facts.AgentsRejected = of, nil
 	message, err := readMessage(ctx, a.live, namespace, of)
 	if err != nil || message == nil || message.Spec.Generation == nil {
 		return err // It has left the history.
@@ -38,7 +38,7 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 		change := &message.Spec.Generation.Agents[i]
 		err := a.changeAgent(ctx, &parent, change)
 		if words := denial.Of(err, change.Chat); words != "" {
-			s.facts.AgentsRefused = append(s.facts.AgentsRefused,
+			s.facts.AgentsRejected = append(s.facts.AgentsRejected,
 				fmt.Sprintf("The API server refuses what the model wants of sub-chat %s: %s", change.Chat, words))
 			continue
 		}

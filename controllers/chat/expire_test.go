@@ -98,14 +98,14 @@ func TestUncachedWorkPreventsDeletionOfExpiredChat(t *testing.T) {
 	sub := func() *v1alpha1.Chat { return chattest.In("ns", chattest.Chat("sub", chattest.ChildOf("c"))) }
 	resting := func(change func(*v1alpha1.Chat)) *v1alpha1.Chat {
 		c := sub()
-		c.Status.RestingSince, c.Status.Phase = new(metav1.NewTime(now)), v1alpha1.ChatWaiting
+		c.Status.IdleSince, c.Status.Phase = new(metav1.NewTime(now)), v1alpha1.ChatWaiting
 		change(c)
 		return c
 	}
 	nothing := func(*v1alpha1.Chat) {}
 	toSub := chattest.In("ns", chattest.User("sub", "s", chattest.Defaulted))
 	beyond := func(c *v1alpha1.Chat) {
-		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "FamilyLimitExceeded"}}
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "SubChatLimitExceeded"}}
 	}
 	archived := func(c *v1alpha1.Chat) { c.Status.Archived = true }
 	for name, c := range map[string]struct {
@@ -114,7 +114,7 @@ func TestUncachedWorkPreventsDeletionOfExpiredChat(t *testing.T) {
 	}{
 		"nothing":               {nil, false},
 		"a message":             {[]client.Object{chattest.In("ns", chattest.User("c", "v", chattest.Defaulted))}, true},
-		"a note":                {[]client.Object{chattest.In("ns", chattest.User("c", "v", toPeople))}, false},
+		"a note":                {[]client.Object{chattest.In("ns", chattest.User("c", "v", toUsers))}, false},
 		"a sub-chat at work":    {[]client.Object{sub()}, true},
 		"a sub-chat at rest":    {[]client.Object{resting(nothing)}, false},
 		"a message to one":      {[]client.Object{resting(nothing), toSub}, true},
@@ -177,4 +177,4 @@ func TestTheDeletionOfAnExpiredChatSurvivesFaults(t *testing.T) {
 	}).Run(t)
 }
 
-func toPeople(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToPeople }
+func toUsers(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToUsers }

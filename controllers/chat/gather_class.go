@@ -22,7 +22,7 @@ func (l *classLister) readClass(ctx context.Context, s *scope) error {
 	if class == nil {
 		return nil
 	}
-	chat, ignored := chatclass.InForce(s.facts.Chat, class)
+	chat, ignored := chatclass.Effective(s.facts.Chat, class)
 	s.facts.Class = &plan.Class{ChatClass: class, Said: s.facts.Chat, Ignored: ignored}
 	s.facts.Chat = chat
 	return nil

@@ -103,7 +103,7 @@ func (r *familyReader) judgePlace(ctx context.Context, s *scope, members *tree.F
 			"Create it, or delete this chat")
 	case limit != "":
 		root := above[len(above)-1].Name
-		block(&s.facts, v1alpha1.ErrorFamilyLimitExceeded, fmt.Sprintf("Chat %s allows no such sub-chat (limits.%s)", root,
+		block(&s.facts, v1alpha1.ErrorSubChatLimitExceeded, fmt.Sprintf("Chat %s allows no such sub-chat (limits.%s)", root,
 			limit), "Raise the limit there, or delete a sub-chat")
 	}
 	return nil

@@ -32,7 +32,7 @@ func (r *familyReader) readRest(ctx context.Context, s *scope) error {
 	for i := range below {
 		below[i] = r.written.newest(below[i])
 	}
-	f.RestingBelow, f.AtWorkBelow = tree.Rest(below)
+	f.IdleBelow, f.AtWorkBelow = tree.Rest(below)
 	return nil
 }
 

@@ -99,7 +99,7 @@ func (r *Reconciler) provideStart(ctx context.Context, s *scope, todo *plan.Plan
 	pod, err := r.options.Pods.Assign(ctx, keyOf(s.facts.Chat), s.configs,
 		placement.Want{After: todo.PodAfter, Prefer: prefer})
 	if refused, ok := errors.AsType[*placement.RefusedError](err); ok {
-		s.facts.PodRefused = refused.Words
+		s.facts.PodRejected = refused.Words
 		s.lookAgain = plan.Sooner(s.lookAgain, max(refused.Until.Sub(s.facts.Now), time.Millisecond))
 		return nil
 	}

@@ -123,7 +123,7 @@ func endsWaits() predicate.Predicate {
 // rest reports whether the chat has come to rest, or has something to do again: the family of one that is to go some
 // time after that restarts the count.
 func rest(before, after *v1alpha1.Chat) bool {
-	return !before.Status.RestingSince.Equal(after.Status.RestingSince)
+	return !before.Status.IdleSince.Equal(after.Status.IdleSince)
 }
 
 func differs(before, after *v1alpha1.Chat) bool {

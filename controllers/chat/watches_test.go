@@ -81,7 +81,7 @@ func TestClassEventWakesCurrentAndCandidateChats(t *testing.T) {
 		c := chattest.In("ns", chattest.Chat(name))
 		c.Spec.ChatClassName = names
 		if has != "" {
-			c.Status.ChatClass = &v1alpha1.ChatClassInForce{Name: has}
+			c.Status.ChatClass = &v1alpha1.AppliedChatClass{Name: has}
 		}
 		return *c
 	}
@@ -126,7 +126,7 @@ func TestSubChatRestOrRestartWakesItsAncestors(t *testing.T) {
 	}
 	works := sub(func(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatRunning })
 	rests := sub(func(s *v1alpha1.ChatStatus) {
-		s.Phase, s.RestingSince = v1alpha1.ChatWaiting, new(metav1.NewTime(now))
+		s.Phase, s.IdleSince = v1alpha1.ChatWaiting, new(metav1.NewTime(now))
 	})
 	settled := rests.DeepCopy() // It has said so, and says something else now.
 	settled.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Answered"}}

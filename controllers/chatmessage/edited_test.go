@@ -94,10 +94,10 @@ func TestAnEditThatCountsIsForgotten(t *testing.T) {
 	anew.Status.Archived = false
 	anew.Status.Turn.HistoryVersion, anew.Status.Turn.Result = 5, ""
 	anew.Status.Internal.Turn.ContentHash = content.Of(m)
-	if got := says(m, anew); got != "Committed Unknown BeingAnswered" {
+	if got := says(m, anew); got != "Committed Unknown Answering" {
 		t.Errorf("it says %q", got)
 	}
-	if got := says(m, chat); got != "Committed Unknown BeingAnswered" {
+	if got := says(m, chat); got != "Committed Unknown Answering" {
 		t.Errorf("an old view of the chat takes it back: %q", got)
 	}
 }

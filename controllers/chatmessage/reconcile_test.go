@@ -72,7 +72,7 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 		again  time.Duration
 	}{
 		"its chat does not exist": {nil, v1alpha1.MessagePending, v1alpha1.ReasonChatNotFound, 0},
-		"it is being answered":    {answering(), v1alpha1.MessageCommitted, v1alpha1.ReasonBeingAnswered, 0},
+		"it is being answered":    {answering(), v1alpha1.MessageCommitted, v1alpha1.ReasonAnswering, 0},
 		"it has been answered for less than five seconds": {answering(func(st *v1alpha1.ChatStatus) {
 			st.Generation.StartedAt = *chattest.Ago(300 * time.Millisecond)
 		}), "", "", 4700 * time.Millisecond},

@@ -147,7 +147,7 @@ func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 // underWay says how the chat's turn stands. Why the chat gets no generation pod, its message says too.
 func underWay(chat *v1alpha1.ChatStatus) conditions.Summary {
 	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	if v1alpha1.ReasonOf(ready) == v1alpha1.ReasonGenerationPodRefused {
+	if v1alpha1.ReasonOf(ready) == v1alpha1.ReasonGenerationPodRejected {
 		return conditions.Working(v1alpha1.ReasonOf(ready), ready.Message)
 	}
 	return conditions.OfTurn(&v1alpha1.TurnOutcome{})
@@ -184,7 +184,7 @@ func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
 func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
-		return conditions.Working(v1alpha1.ReasonBeingAnswered, "")
+		return conditions.Working(v1alpha1.ReasonAnswering, "")
 	}
 	return conditions.Summary{Ready: ready.Status, Reason: v1alpha1.ReasonOf(ready), Message: ready.Message}
 }
@@ -192,13 +192,13 @@ func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
 // cannotBegin are the reasons for which a chat takes no message up.
 var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled,
 	v1alpha1.ErrorModelConfigNotAllowed, v1alpha1.ErrorChatClassNotFound,
-	v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
+	v1alpha1.ErrorParentNotFound, v1alpha1.ErrorSubChatLimitExceeded}
 
 // withoutPrompt reports whether spec.prompt cannot become the chat's first message, behind which every other one waits.
 func withoutPrompt(chat *v1alpha1.ChatStatus) bool {
 	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
 	reason := v1alpha1.ReasonOf(ready)
-	return reason == v1alpha1.ReasonPromptRefused || reason == v1alpha1.ReasonPromptNameTaken
+	return reason == v1alpha1.ReasonPromptRejected || reason == v1alpha1.ReasonPromptNameConflict
 }
 
 func blocked(chat *v1alpha1.ChatStatus) bool {

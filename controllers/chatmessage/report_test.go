@@ -53,11 +53,11 @@ func TestStaleChatTakesNoFinalStatusBack(t *testing.T) {
 		"an edit was committed since the view": {told(turn(5, 0), v1alpha1.TurnAnswered), turn(3, 0), false,
 			v1alpha1.ReasonAnswered},
 		"the message was committed again": {told(turn(3, 0), v1alpha1.TurnAnswered), turn(5, 0), false,
-			v1alpha1.ReasonBeingAnswered},
+			v1alpha1.ReasonAnswering},
 		"the turn was resumed since the message": {told(turn(3, 0), v1alpha1.TurnAnswered), turn(3, 7), false,
-			v1alpha1.ReasonBeingAnswered},
+			v1alpha1.ReasonAnswering},
 		"resumed once more since the message's end": {told(turn(3, 7), v1alpha1.TurnAnswered), turn(3, 9), false,
-			v1alpha1.ReasonBeingAnswered},
+			v1alpha1.ReasonAnswering},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.changed {
@@ -81,9 +81,9 @@ func TestStaleChatTakesNoFinalStatusBack(t *testing.T) {
 
 func TestMessageBehindARefusedPromptWaits(t *testing.T) {
 	for reason, want := range map[v1alpha1.ConditionReason]v1alpha1.ConditionReason{
-		v1alpha1.ReasonPromptRefused:   v1alpha1.ReasonWaitingForChat,
-		v1alpha1.ReasonPromptNameTaken: v1alpha1.ReasonWaitingForChat,
-		v1alpha1.ReasonBeginning:       "", // The chat takes it up at any moment.
+		v1alpha1.ReasonPromptRejected:     v1alpha1.ReasonWaitingForChat,
+		v1alpha1.ReasonPromptNameConflict: v1alpha1.ReasonWaitingForChat,
+		v1alpha1.ReasonStarting:           "", // The chat takes it up at any moment.
 	} {
 		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 		chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown,
@@ -110,7 +110,7 @@ func TestPreviousTurnsMessageReportsItsOutcome(t *testing.T) {
 	reply := chattest.Generated("c-3-1", v1alpha1.RoleAssistant)
 	reply.Spec.Generation.ChatUID = "uid"
 	reply.Spec.Follows = []v1alpha1.CommittedMessage{{Message: "q", Parent: "c-1-1", Position: 2, HistoryVersion: 3,
-		ContentHash: content.Hash(&m.Spec), CallsGivenUpBefore: v1alpha1.CallsTimedOut}}
+		ContentHash: content.Hash(&m.Spec), CallsCanceledReasonBefore: v1alpha1.CallsTimedOut}}
 	s := &scope{message: m, chat: chat}
 	s.noteChat()
 	s.noteCommits(reply.Spec.Follows)
@@ -123,7 +123,7 @@ func TestPreviousTurnsMessageReportsItsOutcome(t *testing.T) {
 	}
 	want := v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: "uid", Parent: "c-1-1",
 		Index: new(int64(2)), HistoryVersion: 3, ContentHash: content.Hash(&m.Spec),
-		CallsGivenUpBefore: v1alpha1.CallsTimedOut}
+		CallsCanceledReasonBefore: v1alpha1.CallsTimedOut}
 	if !equality.Semantic.DeepEqual(m.Status, want) {
 		t.Errorf("its status is %+v, want %+v", m.Status, want)
 	}

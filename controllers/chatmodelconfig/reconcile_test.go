@@ -48,7 +48,7 @@ func TestAConfigurationSaysWhetherItCanBeUsed(t *testing.T) {
 		"the first default by name": {chattest.Default, []client.Object{config("c", chattest.Default)},
 			v1alpha1.ReasonAccepted, "Can be used"},
 		"another default": {chattest.Default, []client.Object{config("a", chattest.Default)},
-			v1alpha1.ReasonSeveralDefaults, "ChatModelConfig a says default: true too"},
+			v1alpha1.ReasonMultipleDefaults, "ChatModelConfig a says default: true too"},
 		"a default elsewhere": {chattest.Default,
 			[]client.Object{chattest.In("other", chattest.Config("a", chattest.Default))}, v1alpha1.ReasonAccepted,
 			"Can be used"},

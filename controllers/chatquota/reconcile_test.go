@@ -91,7 +91,7 @@ func TestQuotaIsEnforcedBeforeItReportsReady(t *testing.T) {
 			} else {
 				conditions = fakeapi.Read(t, s, quota("a", "none", 0)).Status.Conditions
 			}
-			check.Equal(t, "it says", v1alpha1.ReasonInForce, reason(conditions))
+			check.Equal(t, "it says", v1alpha1.ReasonEnforced, reason(conditions))
 			if _, err := r.Reconcile(t.Context(), c.request); err != nil || len(s.Writes()) != 1 {
 				t.Errorf("what it says already is written again: %v, %v", s.Writes(), err)
 			}

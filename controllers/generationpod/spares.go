@@ -63,7 +63,7 @@ func (s *Spares) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	err = s.Pool.keep(ctx, req.Name, int(class.Spec.SpareGenerationPods))
 	if refused, ok := errors.AsType[*placement.RefusedError](err); ok {
-		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1alpha1.EventGenerationPodRefused),
+		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1alpha1.EventGenerationPodRejected),
 			string(v1alpha1.EventActionGenerate), "The API server refuses a spare generation pod: %s", refused.Words)
 		return ctrl.Result{RequeueAfter: max(refused.Until.Sub(s.Pool.Now()), time.Millisecond)}, nil
 	}

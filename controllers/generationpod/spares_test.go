@@ -141,5 +141,5 @@ func TestRefusedSparePodsAreReportedByEvent(t *testing.T) {
 	if err != nil || result.RequeueAfter != denial.Lasts {
 		t.Errorf("got %v, %v", result, err)
 	}
-	check.Contains(t, <-recorder.Events, "GenerationPodRefused")
+	check.Contains(t, <-recorder.Events, "GenerationPodRejected")
 }

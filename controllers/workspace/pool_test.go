@@ -164,13 +164,13 @@ func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
 			t.Errorf("%s: it says %s, and names the pod %+v", what, reason, st.Pod)
 		}
 	}
-	says("beside the first one", v1alpha1.ReasonPodTaken)
+	says("beside the first one", v1alpha1.ReasonPodInUse)
 	both := []reconcile.Request{request, {NamespacedName: client.ObjectKeyFromObject(first)}}
 	check.Equal(t, "the first one requeues", both, r.ofSharer(t.Context(), first))
 	for _, gone := range []client.Object{first, pod} {
 		check.OK(t, s.Direct.Delete(t.Context(), gone))
 		if gone == client.Object(first) {
-			says("without the first one", v1alpha1.ReasonPodTaken)
+			says("without the first one", v1alpha1.ReasonPodInUse)
 		}
 	}
 	anew := workspacePod("mine", nil, "")

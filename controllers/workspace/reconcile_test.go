@@ -139,8 +139,8 @@ func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
 
 func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
 	for refused, want := range map[string]v1alpha1.ConditionReason{
-		"create pod": v1alpha1.ReasonPodRefused, "create persistentvolumeclaim": v1alpha1.ReasonStorageRefused,
-		"apply networkpolicy": v1alpha1.ReasonPodRefused, "apply configmap": v1alpha1.ReasonPodRefused,
+		"create pod": v1alpha1.ReasonPodRejected, "create persistentvolumeclaim": v1alpha1.ReasonStorageRejected,
+		"apply networkpolicy": v1alpha1.ReasonPodRejected, "apply configmap": v1alpha1.ReasonPodRejected,
 	} {
 		t.Run(refused, func(t *testing.T) {
 			s, r := begin(t, time.Second, workspace(), podTemplate())
@@ -182,7 +182,7 @@ func TestUncachedForeignObjectIsLeftUnchanged(t *testing.T) {
 			}
 			reconciled(t, r)
 			st, reason := status(t, s)
-			if reason != v1alpha1.ReasonNameTaken || st.Pod != nil || (st.Claim == "") != (kind == "persistentvolumeclaim") {
+			if reason != v1alpha1.ReasonNameConflict || st.Pod != nil || (st.Claim == "") != (kind == "persistentvolumeclaim") {
 				t.Errorf("the status is %+v", st)
 			}
 		})

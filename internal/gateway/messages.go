@@ -170,7 +170,7 @@ func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (
 }
 
 // NoteSelector is the field selector of the messages that Config.Notes lists and watches.
-const NoteSelector = "spec.visibility=" + string(v1alpha1.VisibleToPeople)
+const NoteSelector = "spec.visibility=" + string(v1alpha1.VisibleToUsers)
 
 // notesByChat is the index of the notes of a chat.
 const notesByChat = "chat"

@@ -18,7 +18,7 @@ func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
 	l := in.listen("c", "", 0)
 	l.waitName(stream.EventStatus)
 	note := &v1alpha1.ChatMessage{ObjectMeta: in.meta("n"), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "c"}, Content: "the customer has called", Visibility: v1alpha1.VisibleToPeople}}
+		ChatRef: v1alpha1.ChatReference{Name: "c"}, Content: "the customer has called", Visibility: v1alpha1.VisibleToUsers}}
 	in.create(note)
 	note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(c.chat.UID),
 		Index: new(int64(0))}

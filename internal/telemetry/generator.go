@@ -28,7 +28,7 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 			LabelProvider),
 		callDuration: m.histogram(MetricModelCallDuration,
 			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed; and by how the reply "+
-				"ended, such as Complete or CutByLength.", bucketsCall, LabelProvider, LabelOutcome, LabelReply),
+				"ended, such as Complete or MaxTokensReached.", bucketsCall, LabelProvider, LabelOutcome, LabelReply),
 		tokens: m.counter(MetricTokens,
 			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part "+
 				"of output.", LabelProvider, LabelKind),
@@ -40,7 +40,7 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 		refused: refusedResults(m),
 		dropped: droppedParts(m),
 		lost: m.counter(MetricLostRecordings,
-			"Recordings of model calls that were lost, by why: QueueFull, Timeout, NameTaken, Fault, or the API server's "+
+			"Recordings of model calls that were lost, by why: QueueFull, Timeout, NameConflict, Fault, or the API server's "+
 				"reason.", LabelReason),
 	}
 }

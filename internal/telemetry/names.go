@@ -102,7 +102,7 @@ const (
 	CallFailed      = "Failed"
 	CallInterrupted = "Interrupted"
 	CallDenied      = "Denied"
-	CallCancelled   = "Cancelled"
+	CallCancelled   = "Canceled"
 	// ToolError is the error.type of a tool call that failed.
 	ToolError = "ToolError"
 	// FenceMovedOn is why a result is refused that came too late; other reasons are those of the API server.

@@ -138,7 +138,7 @@ func (r *Registry) run(ctx context.Context, call Call, exclusive string) (output
 // names alone: a change of the chat must not make calls run that needed no approval because of a conflict.
 func (r *Registry) Conflict(calls []v1alpha1.ToolCall) string {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(call v1alpha1.ToolCall) bool {
-		return call.Refusal == v1alpha1.RefusalCutByLength || call.Refusal == v1alpha1.RefusalInputInvalid
+		return call.Refusal == v1alpha1.RefusalInputTruncated || call.Refusal == v1alpha1.RefusalInputInvalid
 	})
 	for _, call := range calls {
 		if len(calls) > 1 && r.Traits(call.Name).Exclusive {
@@ -165,7 +165,7 @@ func (r *Registry) conflictError(call *Call, exclusive string) error {
 func (r *Registry) callable(call *Call) (Tool, error) {
 	name := call.Name
 	switch call.Refusal { // These two also concern a client's tools, which no registry has.
-	case v1alpha1.RefusalCutByLength:
+	case v1alpha1.RefusalInputTruncated:
 		return nil, fmt.Errorf("tool %q was not run: your reply reached its limit of tokens within the input of this call; "+
 			"call it again with less input, in several calls if need be", name)
 	case v1alpha1.RefusalInputInvalid:

@@ -133,7 +133,7 @@ var readOnlyProviderTools = []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}
 // InMode is the chat without the tools that its mode forbids: a client's, those of providers that may change something,
 // and those of the registry whose Traits forbid them.
 func (r *Registry) InMode(chat *v1alpha1.Chat) *v1alpha1.Chat {
-	mode := chat.ModeInForce()
+	mode := chat.EffectiveMode()
 	if mode == "" {
 		return chat
 	}

@@ -89,7 +89,7 @@ func TestTemplateWithHostAccessReportsPolicyMessage(t *testing.T) {
 	w := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: chat.Name}}
 	await(t, "the refusal is said", w, func() bool {
 		return slices.ContainsFunc(w.Status.Conditions, func(c metav1.Condition) bool {
-			return c.Type == v1alpha1.ConditionStalled && v1alpha1.ReasonOf(&c) == v1alpha1.ReasonPodRefused &&
+			return c.Type == v1alpha1.ConditionStalled && v1alpha1.ReasonOf(&c) == v1alpha1.ReasonPodRejected &&
 				strings.Contains(c.Message, "a pod that the manager creates has nothing of its node")
 		})
 	})

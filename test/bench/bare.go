@@ -117,7 +117,7 @@ func (b *bench) bareTurn(ctx context.Context, s *specimen, chat *v1alpha1.Chat, 
 		v1alpha1.GroupVersion.WithKind("Chat"))}
 	settled := s.asked.Status
 	working := *settled.DeepCopy()
-	working.Conditions[0].Reason = string(v1alpha1.ReasonBeingAnswered)
+	working.Conditions[0].Reason = string(v1alpha1.ReasonAnswering)
 	for _, write := range []func() error{
 		func() error { return b.client.Create(ctx, asked) },
 		func() error { return b.bareStatus(ctx, chat, &s.running) },

@@ -56,7 +56,7 @@ status:
 		plain: "NAME READY REASON MSGS REPLY AGE", wide: "NAME READY REASON MSGS REPLY CLASS MODEL TITLE AGE",
 	},
 	{
-		kind: "ChatMessage", worst: "AuthenticationFailed", usual: "BeingAnswered",
+		kind: "ChatMessage", worst: "AuthenticationFailed", usual: "Answering",
 		content: `
 spec: {chatRef: {name: NAME}, content: x}
 status: {state: Superseded, index: 127, ` + ready + `}`,

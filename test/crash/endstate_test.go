@@ -187,7 +187,7 @@ var volatile = []string{
 	"head", "parent", "version", "historyVersion", "attempt", "pod", "time", "startedAt", "interruptedAt", "deadline",
 	"lastTransitionTime", "observedGeneration", "chatUID", "parentUID", "uid", "messageUID",
 	"callingMessage",
-	"restingSince", "expiresAt",
+	"idleSince", "expiresAt",
 }
 
 // renderStatus is a status without its volatile fields. What is added to the API is compared unless it is named there.

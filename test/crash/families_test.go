@@ -14,7 +14,7 @@ import (
 var families = []scenario{
 	{name: "a chat waits for its sub-chat, which finishes", does: []step{
 		prompts("hello"), awaits(beingAnswered), delegates("look it up"),
-		awaits(reason("sub-prompt", v1alpha1.ReasonBeingAnswered)), fromHere(),
+		awaits(reason("sub-prompt", v1alpha1.ReasonAnswering)), fromHere(),
 		answers(chattest.Waits("call_1", subChatName, v1alpha1.MaxWaitSeconds)),
 		awaits(chatSays(v1alpha1.ReasonWaitingForSubChats)),
 		subAnswers(chattest.Says("It is the CNI.")), answers(chattest.Results("call_1")),
@@ -34,7 +34,7 @@ var families = []scenario{
 	}},
 	{name: "a chat at rest expires with its sub-chat", ends: nothingLeft, does: []step{
 		prompts("hello", goesAtRest), awaits(beingAnswered), delegates("look it up"),
-		awaits(reason("sub-prompt", v1alpha1.ReasonBeingAnswered)), answers(chattest.Says("Hi.")), fromHere(),
+		awaits(reason("sub-prompt", v1alpha1.ReasonAnswering)), answers(chattest.Says("Hi.")), fromHere(),
 		subAnswers(chattest.Says("It is the CNI.")),
 	}},
 }

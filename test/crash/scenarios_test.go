@@ -28,7 +28,7 @@ type scenario struct {
 
 // beingAnswered means that the chat's prompt says so, which it does a second after the attempt began: what the manager
 // writes later is then the same in each run.
-var beingAnswered = reason("c-prompt", v1alpha1.ReasonBeingAnswered)
+var beingAnswered = reason("c-prompt", v1alpha1.ReasonAnswering)
 
 // scenarios are all of them.
 var scenarios = slices.Concat(goingOn, steering, families)

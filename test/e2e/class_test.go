@@ -220,7 +220,7 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 	below.Spec.ParentRef, below.Spec.Prompt = &v1alpha1.ChatReference{Name: "c"}, "Look."
 	w.create(below)
 	w.ready("below", 4)
-	rested := w.chat("below").Status.RestingSince.Time
+	rested := w.chat("below").Status.IdleSince.Time
 	w.eventually("the chat says when it goes", func() bool {
 		at := w.chat("c").Status.ExpiresAt
 		return at != nil && at.Sub(rested) == time.Hour

@@ -103,7 +103,7 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 	}
 	w.say("c", "c-2", "And now?")
 	w.waitsFor("c", v1alpha1.ApprovalInputRequired, question.ID)
-	check.Equal(t, "in the next turn the mode", v1alpha1.ModePlan, w.chat("c").ModeInForce())
+	check.Equal(t, "in the next turn the mode", v1alpha1.ModePlan, w.chat("c").EffectiveMode())
 }
 
 // TestAnAgentThatExploresActsUnderNoClass has a class whose tools chats may not choose.

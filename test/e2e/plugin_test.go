@@ -159,7 +159,7 @@ func TestImportedChatContinuesLikeExportedChat(t *testing.T) {
 	}})
 	w.ends(0, "new", "triage", "What time is it? "+hostile)
 	w.ends(0, "send", "triage", "People need not know.", "--visibility", "Model")
-	w.ends(0, "send", "triage", "Nor the model.", "--visibility", "People")
+	w.ends(0, "send", "triage", "Nor the model.", "--visibility", "Users")
 	file := filepath.Join(t.TempDir(), "triage.jsonl")
 	check.OK(t, os.WriteFile(file, []byte(w.ends(0, "export", "triage", "-o", "jsonl")), 0o600))
 	w.shows("chat.parley.dev/waits created from 6 messages\n", "import", file, "waits")

@@ -39,7 +39,7 @@ func TestPodQuotaBlocksChatUntilRemoved(t *testing.T) {
 		}
 		for _, condition := range chat.Status.Conditions {
 			if condition.Type == v1alpha1.ConditionReady {
-				return v1alpha1.ReasonOf(&condition) == v1alpha1.ReasonGenerationPodRefused
+				return v1alpha1.ReasonOf(&condition) == v1alpha1.ReasonGenerationPodRejected
 			}
 		}
 		return false

@@ -174,7 +174,7 @@ func TestNoteAppearsDuringStreamAndSkipsModel(t *testing.T) {
 	tail.Stdout, tail.Stderr = out, out
 	check.OK(t, tail.Start())
 	w.eventually("the first words are shown", func() bool { return strings.Contains(out.String(), "word0 word1") })
-	note := w.plugin("send", "c", "the customer has called", "--visibility", "People")
+	note := w.plugin("send", "c", "the customer has called", "--visibility", "Users")
 	note.Stderr = os.Stderr
 	check.OK(t, note.Run())
 	w.eventually("the note is shown", func() bool { return strings.Contains(out.String(), "▎  the customer has called") })

@@ -45,7 +45,7 @@ func TestChatUsesExternallyManagedPodAsWorkspace(t *testing.T) {
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("second"), Spec: v1alpha1.ChatSpec{Prompt: "Read the notes.",
 		Workspace: &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "machine"}}}})
 	w.ready("second", 4)
-	if got := w.results("second")[0]; !got.IsError || !strings.Contains(got.Output, "PodTaken") {
+	if got := w.results("second")[0]; !got.IsError || !strings.Contains(got.Output, "PodInUse") {
 		t.Errorf("another chat reads %+v", got)
 	}
 
@@ -57,7 +57,7 @@ func TestChatUsesExternallyManagedPodAsWorkspace(t *testing.T) {
 	}
 	w.eventually("the workspace of the other chat says that the pod is to be recreated", func() bool {
 		ready := meta.FindStatusCondition(w.workspace("second").Status.Conditions, v1alpha1.ConditionReady)
-		return ready.Reason == "PodTaken" && strings.Contains(ready.Message, "was the workspace of another chat")
+		return ready.Reason == "PodInUse" && strings.Contains(ready.Message, "was the workspace of another chat")
 	})
 
 	// A chat that comes when both are gone finds out by its calls alone.

@@ -79,7 +79,7 @@ func TestHealthFollowsAChatAndItsMessages(t *testing.T) {
 
 	what.apply(t, git)
 	running(t, ns, "Chat/triage", "Chat/broken")
-	wait(t, ns, "BeingAnswered", prompts...)
+	wait(t, ns, "Answering", prompts...)
 	wait(t, ns, "Queued", messages...)
 	wait(t, ns, "Accepted", modelConfig)
 	expect(t, ns, done, modelConfig)

@@ -26,7 +26,7 @@ func applyAgainAndAgain(t *testing.T, ns string, what tool) {
 
 	what.apply(t, git)
 	running(t, ns, "Chat/triage", "Chat/broken")
-	wait(t, ns, "BeingAnswered", "ChatMessage/triage-prompt")
+	wait(t, ns, "Answering", "ChatMessage/triage-prompt")
 	wait(t, ns, "Queued", messages...)
 	unchanged(t, what, ns, git)
 	ownFieldsOnly(t, ns, git, what.managers())

@@ -53,7 +53,7 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			s.Content, s.History = "a", []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "b"}}
 		}), "exactly one of content, parts and history must be set"},
 		"a history for people alone": {message(func(s *v1alpha1.ChatMessageSpec) {
-			s.Visibility, s.History = v1alpha1.VisibleToPeople, []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "b"}}
+			s.Visibility, s.History = v1alpha1.VisibleToUsers, []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "b"}}
 		}), "history belongs to User messages, and to no notes"},
 		"results with a history": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Role, s.History = v1alpha1.RoleTool, []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "b"}}
@@ -66,18 +66,18 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}
 		}), "visibility belongs to User messages"},
 		"a note that cuts in": {message(func(s *v1alpha1.ChatMessageSpec) {
-			s.Content, s.Visibility, s.WhenBusy = "a", v1alpha1.VisibleToPeople, v1alpha1.WhenBusyInterrupt
+			s.Content, s.Visibility, s.WhenBusy = "a", v1alpha1.VisibleToUsers, v1alpha1.WhenBusyInterrupt
 		}), "begins no turn and stops none"},
 		"a note that chooses a model": {message(func(s *v1alpha1.ChatMessageSpec) {
-			s.Content, s.Visibility = "a", v1alpha1.VisibleToPeople
+			s.Content, s.Visibility = "a", v1alpha1.VisibleToUsers
 			s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "m"}
 		}), "leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out"},
 		"results for people alone": {message(func(s *v1alpha1.ChatMessageSpec) {
-			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToPeople
+			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToUsers
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}
 		}), "visibility belongs to User messages"},
 		"a reply for people alone": {message(func(s *v1alpha1.ChatMessageSpec) {
-			s.Role, s.Visibility = v1alpha1.RoleAssistant, v1alpha1.VisibleToPeople
+			s.Role, s.Visibility = v1alpha1.RoleAssistant, v1alpha1.VisibleToUsers
 			s.Generation = &v1alpha1.MessageGeneration{
 				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p",
 				Outcome: v1alpha1.OutcomeCompleted, StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro(),

@@ -121,7 +121,7 @@ func TestRejectedSubChatEmitsEventWithoutBlockingTurn(t *testing.T) {
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	eventually(t, "an Event says why", func() bool {
-		notes := eventsOf(t, ns, "root", v1alpha1.EventAgentRefused)
+		notes := eventsOf(t, ns, "root", v1alpha1.EventAgentRejected)
 		return len(notes) == 1 && strings.Contains(notes[0], "refuses what the model wants of sub-chat "+spawn.Chat) &&
 			strings.Contains(notes[0], "exceeded quota")
 	})

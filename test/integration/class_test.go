@@ -82,7 +82,7 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 	create(t, ofClass(ns, "named", "coder"))
 	named := assigned(t, ns, "named", 1, 1)
 	if has := named.Status.ChatClass; named.Status.Generation.ModelConfig != "strong" || has == nil ||
-		*has != (v1alpha1.ChatClassInForce{Name: "coder", UID: string(coder.UID), Generation: 1}) {
+		*has != (v1alpha1.AppliedChatClass{Name: "coder", UID: string(coder.UID), Generation: 1}) {
 		t.Errorf("%s answers, of class %+v", named.Status.Generation.ModelConfig, has)
 	}
 	own := ofClass(ns, "own", "coder")
@@ -129,7 +129,7 @@ func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
 	create(t, newClass(ns, "coder")) // It is what the chat waits for.
 	first := assigned(t, ns, "c", 1, 1)
 	if has := first.Status.NamespaceClass; first.Status.ChatClass.Name != "coder" || has == nil ||
-		*has != (v1alpha1.ChatClassInForce{Name: "everybody", UID: string(everybody.UID), Generation: 1}) {
+		*has != (v1alpha1.AppliedChatClass{Name: "everybody", UID: string(everybody.UID), Generation: 1}) {
 		t.Errorf("the chat has class %+v, and %+v speaks for the namespace", first.Status.ChatClass, has)
 	}
 	patchSettings(t, everybody, `{"spec":{"namespacePreamble":"Be kind."}}`)
@@ -279,7 +279,7 @@ func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 		return ""
 	}
 	eventually(t, "it says that another one comes first, and what is missing", func() bool {
-		return strings.HasPrefix(says(v1alpha1.ConditionReady), "SeveralDefaults: Chats may name it, but it is not the "+
+		return strings.HasPrefix(says(v1alpha1.ConditionReady), "MultipleDefaults: Chats may name it, but it is not the "+
 			"default: ChatClass a says") && strings.HasPrefix(says(v1alpha1.ConditionReferencesUnresolved),
 			"ReferenceNotFound: Names ChatModelConfigs that do not exist or are disabled: gone")
 	})

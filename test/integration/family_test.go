@@ -146,7 +146,7 @@ func TestSubChatBeyondFamilyLimitWaitsForSlot(t *testing.T) {
 			answers(t, assigned(t, ns, "k1", 1, 1), chattest.Says("Fine."))
 			waitForPhase(t, ns, "k1", v1alpha1.ChatWaiting)
 			create(t, subChat(ns, "k0", "root")) // Its name is no reason to come before one that has begun.
-			waitForReady(t, ns, "k0", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded))
+			waitForReady(t, ns, "k0", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorSubChatLimitExceeded))
 			makeRoom(t, ns)
 			assigned(t, ns, "k0", 1, 1)
 		})
@@ -180,9 +180,9 @@ func TestTheRootLimitsItsFamily(t *testing.T) {
 	create(t, subChat(ns, "a", "root"))
 	assigned(t, ns, "a", 1, 1)
 	create(t, subChat(ns, "b", "root"))
-	waitForReady(t, ns, "b", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded))
+	waitForReady(t, ns, "b", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorSubChatLimitExceeded))
 	create(t, subChat(ns, "deep", "a"))
-	waitForReady(t, ns, "deep", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded))
+	waitForReady(t, ns, "deep", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorSubChatLimitExceeded))
 	patch(t, newChat(ns, "root", ""), `{"spec":{"limits":{"maxSubChats":2}}}`)
 	assigned(t, ns, "b", 1, 1)
 }

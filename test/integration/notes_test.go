@@ -18,7 +18,7 @@ import (
 // note is a message for people alone.
 func note(ns, chat, name string) *v1alpha1.ChatMessage {
 	m := say(ns, chat, name)
-	m.Spec.Visibility = v1alpha1.VisibleToPeople
+	m.Spec.Visibility = v1alpha1.VisibleToUsers
 	return m
 }
 
@@ -107,13 +107,13 @@ func TestANoteIsNoPrompt(t *testing.T) {
 	ns := parallel(t)
 	create(t, note(ns, "c", "c-prompt"))
 	create(t, newChat(ns, "c", "first"))
-	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict)
 }
 
 func TestVisibilityCannotChange(t *testing.T) {
 	ns := parallelBare(t)
 	for was, becomes := range map[v1alpha1.MessageVisibility]string{
-		"": `"People"`, v1alpha1.VisibleToAll: `"Model"`, v1alpha1.VisibleToModel: "null", v1alpha1.VisibleToPeople: `"All"`,
+		"": `"Users"`, v1alpha1.VisibleToAll: `"Model"`, v1alpha1.VisibleToModel: "null", v1alpha1.VisibleToUsers: `"All"`,
 	} {
 		m := say(ns, "c", "m-"+strings.ToLower(string(was)))
 		if m.Spec.Visibility = was; was == "" {

@@ -96,30 +96,30 @@ func TestNextStepKeepsReasonOfAbandonedCalls(t *testing.T) {
 	create(t, chat)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	late := assigned(t, ns, "c", 3, 1)
-	if got := late.Status.Turn.CallsGivenUp; got != v1alpha1.CallsTimedOut {
+	if got := late.Status.Turn.CallsCanceledReason; got != v1alpha1.CallsTimedOut {
 		t.Fatalf("the calls were given up because of %q", got)
 	}
 	answers(t, late, chattest.CallsOf(ticket("call_2")))
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "now")
 	stopped := assigned(t, ns, "c", 5, 1)
 	check.Equal(t, "the next step says", v1alpha1.CallsTimedOut,
-		messageIn(t, ns, "c-3-1").Spec.Generation.CallsGivenUpBefore)
+		messageIn(t, ns, "c-3-1").Spec.Generation.CallsCanceledReasonBefore)
 	// Who is quicker.
-	if got := stopped.Status.Turn.CallsGivenUp; got != v1alpha1.CallsCancelled && got != v1alpha1.CallsTimedOut {
+	if got := stopped.Status.Turn.CallsCanceledReason; got != v1alpha1.CallsCanceled && got != v1alpha1.CallsTimedOut {
 		t.Errorf("the second call was given up because of %q", got)
 	}
 	answers(t, stopped, chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	create(t, say(ns, "c", "next"))
-	check.Equal(t, "the next turn says", stopped.Status.Turn.CallsGivenUp,
-		assigned(t, ns, "c", 6, 1).Status.Internal.Turn.CallsGivenUpBefore)
+	check.Equal(t, "the next turn says", stopped.Status.Turn.CallsCanceledReason,
+		assigned(t, ns, "c", 6, 1).Status.Internal.Turn.CallsCanceledReasonBefore)
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."))
 	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	edit(t, ns, "next", "Something else.")
-	check.Equal(t, "the edited turn says", stopped.Status.Turn.CallsGivenUp,
-		assigned(t, ns, "c", 8, 1).Status.Internal.Turn.CallsGivenUpBefore)
-	check.Equal(t, "the message says", stopped.Status.Turn.CallsGivenUp,
-		messageIn(t, ns, "next").Status.CallsGivenUpBefore)
+	check.Equal(t, "the edited turn says", stopped.Status.Turn.CallsCanceledReason,
+		assigned(t, ns, "c", 8, 1).Status.Internal.Turn.CallsCanceledReasonBefore)
+	check.Equal(t, "the message says", stopped.Status.Turn.CallsCanceledReason,
+		messageIn(t, ns, "next").Status.CallsCanceledReasonBefore)
 }
 
 func TestVersionsGrowAlongAResumedHistory(t *testing.T) {
@@ -136,7 +136,7 @@ func TestVersionsGrowAlongAResumedHistory(t *testing.T) {
 
 	remove(t, messageIn(t, ns, "results"))
 	waitForHistory(t, ns, "c", v1alpha1.ChatRequiresAction, "c-1-1", 2)
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonAnswering)
 	if got := messageIn(t, ns, "c-prompt").Status; got.HistoryVersion != 1 || got.ResumedVersion <= 6 {
 		t.Errorf("the message says version %d, resumed with %d", got.HistoryVersion, got.ResumedVersion)
 	}

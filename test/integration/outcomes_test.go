@@ -42,7 +42,7 @@ func TestRepliesEndChatsByTheirOutcome(t *testing.T) {
 		"complete": {rules: []modelserver.Rule{mainReplies(0, "stop", hi)},
 			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, asked: 1, steps: 1},
 		"cut": {rules: []modelserver.Rule{mainReplies(0, "length", hi)},
-			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonCutByLength, asked: 1, steps: 1},
+			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonMaxTokensReached, asked: 1, steps: 1},
 		"cut call": {rules: []modelserver.Rule{mainReplies(1, "length", half), mainReplies(0, "stop", hi)},
 			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, asked: 2, steps: 2,
 			told: "reached its limit of tokens"},

@@ -28,7 +28,7 @@ func chatQuota(ns, name string, chats, subChats *int32) *v1alpha1.ChatQuota {
 func allow(t *testing.T, ns, name string, chats int32) {
 	t.Helper()
 	create(t, chatQuota(ns, name, &chats, nil))
-	waitForQuota(t, ns, name, 1, v1alpha1.ReasonInForce)
+	waitForQuota(t, ns, name, 1, v1alpha1.ReasonEnforced)
 }
 
 func waitForQuota(t *testing.T, ns, name string, generation int64, reason v1alpha1.ConditionReason) {
@@ -102,7 +102,7 @@ func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
 	create(t, say(ns, busy, "more"))
 	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
 	patch(t, chatQuota(ns, "team", nil, nil), `{"spec":{"generating":{"chats":1}}}`)
-	waitForQuota(t, ns, "team", 3, v1alpha1.ReasonInForce)
+	waitForQuota(t, ns, "team", 3, v1alpha1.ReasonEnforced)
 	if names := generating(t, ns); len(names) != 5 {
 		t.Errorf("a lowered quota leaves %v", names)
 	}
@@ -131,7 +131,7 @@ func TestZeroQuotaBlocksAllChatsAcrossRestart(t *testing.T) {
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 
 	patch(t, chatQuota(ns, "none", nil, nil), `{"spec":{"generating":{"chats":0}}}`)
-	waitForQuota(t, ns, "none", 3, v1alpha1.ReasonInForce)
+	waitForQuota(t, ns, "none", 3, v1alpha1.ReasonEnforced)
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "t") // A summary is generated, too.
 	waitForHolder(t, ns, "c", held)
 }
@@ -139,7 +139,7 @@ func TestZeroQuotaBlocksAllChatsAcrossRestart(t *testing.T) {
 func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 	ns := namespace(t)
 	create(t, chatQuota(ns, "team", new(int32(1)), new(int32(1))))
-	waitForQuota(t, ns, "team", 1, v1alpha1.ReasonInForce)
+	waitForQuota(t, ns, "team", 1, v1alpha1.ReasonEnforced)
 	one := started(t, ns, "one", "first")
 	for _, name := range []string{"two", "three", "four"} {
 		create(t, newChat(ns, name, "first"))
@@ -162,13 +162,13 @@ func TestOfSeveralQuotasTheSmallestCounts(t *testing.T) {
 	ns := parallel(t)
 	allow(t, ns, "large", 5)
 	allow(t, ns, "small", 1)
-	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonSmallerQuota)
+	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonOverridden)
 	started(t, ns, "one", "first")
 	create(t, newChat(ns, "two", "first"))
 	waitForHolder(t, ns, "two", "ChatQuota small allows 1 chat ")
 	remove(t, chatQuota(ns, "small", nil, nil))
 	assigned(t, ns, "two", 1, 1)
-	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonInForce)
+	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonEnforced)
 }
 
 func TestClusterQuotaHoldsNamespacesAndTheirSum(t *testing.T) {

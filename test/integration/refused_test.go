@@ -87,10 +87,10 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 			ns := parallel(t)
 			why := c.refuse(t, ns)
 			create(t, newChat(ns, "c", "hello"))
-			waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRefused, c.words)
-			waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRefused)
+			waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRejected, c.words)
+			waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRejected)
 			create(t, newChat(ns, "d", "me too"))
-			waitForRefusal(t, ns, "d", v1alpha1.ReasonGenerationPodRefused, c.words)
+			waitForRefusal(t, ns, "d", v1alpha1.ReasonGenerationPodRejected, c.words)
 			if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil {
 				t.Errorf("the status is %+v", st)
 			}
@@ -98,7 +98,7 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 			answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 			assigned(t, ns, "d", 1, 1)
 			waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-			if notes := eventsOf(t, ns, "c", v1alpha1.EventGenerationPodRefused); len(notes) != 1 {
+			if notes := eventsOf(t, ns, "c", v1alpha1.EventGenerationPodRejected); len(notes) != 1 {
 				t.Errorf("its Events are %q", notes)
 			}
 		})
@@ -113,8 +113,8 @@ func TestRejectedPodMakesAnsweredChatNotReady(t *testing.T) {
 	noneOf(t, ns, corev1.ResourcePods)
 	remove(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: chat.Status.Generation.Pod}})
 	create(t, say(ns, "c", "more"))
-	waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRefused, "exceeded quota")
-	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRefused)
+	waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRejected, "exceeded quota")
+	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRejected)
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "stop")
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 }
@@ -123,7 +123,7 @@ func TestRefusedPromptIsSaid(t *testing.T) {
 	ns := parallel(t)
 	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
 	create(t, newChat(ns, "c", "hello"))
-	waitForRefusal(t, ns, "c", v1alpha1.ReasonPromptRefused, "exceeded quota: nothing")
+	waitForRefusal(t, ns, "c", v1alpha1.ReasonPromptRejected, "exceeded quota: nothing")
 	remove(t, quota)
 	assigned(t, ns, "c", 1, 1)
 }
@@ -140,8 +140,8 @@ func TestTakenPromptNameIsReportedUntilFree(t *testing.T) {
 			stranger(taken)
 			create(t, taken)
 			create(t, newChat(ns, "c", "what was asked"))
-			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptNameTaken)
-			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
+			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptNameConflict)
+			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict)
 			ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
 			check.Contains(t, ready.Message, "Message c-prompt has the name")
 			remove(t, taken)
@@ -191,11 +191,11 @@ func TestForgedPromptIsNotAsked(t *testing.T) {
 	ns := parallel(t)
 	policy := denyMessage(t, ns, "what was asked")
 	create(t, newChat(ns, "c", "what was asked"))
-	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused)
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptRejected)
 	forged := say(ns, "c", "c-prompt")
 	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chatIn(t, ns, "c"),
 		v1alpha1.GroupVersion.WithKind("Chat"))}
 	create(t, forged)
 	remove(t, policy)
-	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict)
 }

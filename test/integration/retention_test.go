@@ -53,8 +53,8 @@ func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
 	create(t, kept(ns, "alone", 1))
 	answers(t, assigned(t, ns, "alone", 1, 1), chattest.Says("Fine."))
 	eventually(t, "a chat without sub-chats goes", func() bool { return chatIsGone(t, ns, "alone") })
-	if c := chatIn(t, ns, "c").Status; c.RestingSince == nil || c.ExpiresAt != nil {
-		t.Errorf("with a sub-chat at work it rests since %v, and goes at %v", c.RestingSince, c.ExpiresAt)
+	if c := chatIn(t, ns, "c").Status; c.IdleSince == nil || c.ExpiresAt != nil {
+		t.Errorf("with a sub-chat at work it rests since %v, and goes at %v", c.IdleSince, c.ExpiresAt)
 	}
 	answers(t, ofSub, chattest.Says("It is the CNI."))
 	eventually(t, "the family goes", func() bool { return chatIsGone(t, ns, "c") && chatIsGone(t, ns, "sub") })
@@ -77,7 +77,7 @@ func TestAMessageKeepsAChat(t *testing.T) {
 	}
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 3, 1)
-	if second.Status.RestingSince != nil || second.Status.ExpiresAt != nil {
+	if second.Status.IdleSince != nil || second.Status.ExpiresAt != nil {
 		t.Errorf("a chat at work goes at %v", second.Status.ExpiresAt)
 	}
 	patch(t, second, `{"spec":{"retention":{"deleteAfterSeconds":1}}}`)
@@ -96,7 +96,7 @@ func TestStartingManagerFindsExpiredChats(t *testing.T) {
 	create(t, kept(ns, "c", 3600))
 	answersPrompt(t, ns, "c")
 	restart := stopManager(t)
-	rested := time.Since(chatIn(t, ns, "c").Status.RestingSince.Time)
+	rested := time.Since(chatIn(t, ns, "c").Status.IdleSince.Time)
 	const left = 3 * time.Second
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"retention":{"deleteAfterSeconds":%d}}}`, int((rested+left)/time.Second))
 	restart()
@@ -109,7 +109,7 @@ func TestClassRetentionAppliesToIdleChats(t *testing.T) {
 	create(t, class)
 	create(t, ofClass(ns, "c", "short-lived"))
 	answersPrompt(t, ns, "c")
-	since := chatIn(t, ns, "c").Status.RestingSince
+	since := chatIn(t, ns, "c").Status.IdleSince
 	if since == nil {
 		t.Fatal("nothing says since when it rests")
 	}
@@ -130,7 +130,7 @@ func TestClassRetentionAppliesToIdleChats(t *testing.T) {
 	goes("it goes in an hour, at the latest", time.Hour)
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"archived":true}}`)
 	eventually(t, "it is archived", func() bool { return chatIn(t, ns, "c").Status.Archived })
-	since = chatIn(t, ns, "c").Status.RestingSince
+	since = chatIn(t, ns, "c").Status.IdleSince
 	goes("the count restarts", time.Hour)
 	patchSettings(t, class, `{"spec":{"defaults":{"retention":null},"restrictions":null}}`)
 	goes("it is kept again", 0)

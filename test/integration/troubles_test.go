@@ -135,10 +135,10 @@ var troubles = map[string]trouble{
 		shown: "ParentNotFound: "},
 	"a ResourceQuota": {
 		before: func(t *testing.T, ns string) { noneOf(t, ns, corev1.ResourcePods) },
-		shown:  "GenerationPodRefused: The API server refuses a generation pod: "},
+		shown:  "GenerationPodRejected: The API server refuses a generation pod: "},
 	"a LimitRange": {
 		before: func(t *testing.T, ns string) { tooSmall(t, ns) },
-		shown:  "GenerationPodRefused: The API server refuses a generation pod: "},
+		shown:  "GenerationPodRejected: The API server refuses a generation pod: "},
 	"a ChatQuota": {
 		before: func(t *testing.T, ns string) {
 			allow(t, ns, "one", 1)

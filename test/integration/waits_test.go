@@ -17,7 +17,7 @@ import (
 func limited(t *testing.T, ns string) {
 	t.Helper()
 	create(t, chatQuota(ns, "one", new(int32(1)), new(int32(1))))
-	waitForQuota(t, ns, "one", 1, v1alpha1.ReasonInForce)
+	waitForQuota(t, ns, "one", 1, v1alpha1.ReasonEnforced)
 }
 
 // wantWaiting waits until the chat waits for sub-chats, and holds neither an attempt nor a place in the line.

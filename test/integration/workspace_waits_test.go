@@ -91,34 +91,34 @@ var hindrances = map[string]struct {
 	}, v1alpha1.ReasonTemplateInvalid, "PodTemplate go: annotation parley.dev/parameters is no list of parameters"},
 	"a label that is none": {func(t *testing.T, w *v1alpha1.Workspace) func() {
 		return replaces(t, toolTemplate(w.Namespace, labelled("not a label!")))
-	}, v1alpha1.ReasonPodRefused, `Invalid value: "not a label!"`},
+	}, v1alpha1.ReasonPodRejected, `Invalid value: "not a label!"`},
 	"Pod Security": {func(t *testing.T, w *v1alpha1.Workspace) func() {
 		patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
 			`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`)
 		return replaces(t, toolTemplate(w.Namespace, withHostPath))
-	}, v1alpha1.ReasonPodRefused, `violates PodSecurity "baseline:latest": hostPath volumes (volume "node")`},
+	}, v1alpha1.ReasonPodRejected, `violates PodSecurity "baseline:latest": hostPath volumes (volume "node")`},
 	"a quota of no pods": {func(t *testing.T, w *v1alpha1.Workspace) func() {
 		quota := noneOf(t, w.Namespace, corev1.ResourcePods)
 		create(t, toolTemplate(w.Namespace))
 		return func() { remove(t, quota) }
-	}, v1alpha1.ReasonPodRefused, "exceeded quota: nothing, requested: pods=1"},
+	}, v1alpha1.ReasonPodRejected, "exceeded quota: nothing, requested: pods=1"},
 	"a quota of no claims": {func(t *testing.T, w *v1alpha1.Workspace) func() {
 		quota := noneOf(t, w.Namespace, corev1.ResourcePersistentVolumeClaims)
 		create(t, toolTemplate(w.Namespace))
 		return func() { remove(t, quota) }
-	}, v1alpha1.ReasonStorageRefused, "exceeded quota: nothing, requested: persistentvolumeclaims=1"},
+	}, v1alpha1.ReasonStorageRejected, "exceeded quota: nothing, requested: persistentvolumeclaims=1"},
 	"a stranger's pod of its name": {func(t *testing.T, w *v1alpha1.Workspace) func() {
 		pod := strangersPod(w)
 		create(t, pod)
 		create(t, toolTemplate(w.Namespace))
 		return func() { vanishes(t, pod) }
-	}, v1alpha1.ReasonNameTaken, "Pod parley-workspace-"},
+	}, v1alpha1.ReasonNameConflict, "Pod parley-workspace-"},
 	"a stranger's claim of its name": {func(t *testing.T, w *v1alpha1.Workspace) func() {
 		claim := strangersClaim(w)
 		create(t, claim)
 		create(t, toolTemplate(w.Namespace))
 		return func() { vanishes(t, claim) }
-	}, v1alpha1.ReasonNameTaken, "PersistentVolumeClaim parley-workspace-"},
+	}, v1alpha1.ReasonNameConflict, "PersistentVolumeClaim parley-workspace-"},
 }
 
 // A person is needed, so that the calls are not held: their results tell the model why. The next call finds the

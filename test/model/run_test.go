@@ -182,7 +182,7 @@ func (d *driver) compare(want reference.View, o objects, settled bool) string {
 	return strings.Join(wrong, "\n")
 }
 
-var beingAnswered = reference.Words(v1alpha1.MessageCommitted, "Unknown", v1alpha1.ReasonBeingAnswered)
+var beingAnswered = reference.Words(v1alpha1.MessageCommitted, "Unknown", v1alpha1.ReasonAnswering)
 
 // end lets the chat come to rest: it agrees in everything, nothing is written any more, and the API server itself says
 // the same as the watches.

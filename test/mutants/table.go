@@ -93,8 +93,8 @@ var mutants = []mutant{
 
 	// Interruptions.
 	{"partial", "an interruption loses what was said so far",
-		machineDir + "table_turn.go", "AppendPartial, EndTurn, GiveUpCalls, BumpHistory,",
-		"EndTurn, GiveUpCalls, BumpHistory,", planTests},
+		machineDir + "table_turn.go", "AppendPartial, EndTurn, CancelCalls, BumpHistory,",
+		"EndTurn, CancelCalls, BumpHistory,", planTests},
 	{"interrupt-patience", "an interrupted turn whose pod is silent never ends",
 		planDir + "interrupt.go", ">= InterruptPatience", "< 0", nil},
 	{"request-token", "a second interruption is ignored",

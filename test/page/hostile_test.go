@@ -114,7 +114,7 @@ func hostileHistory() []event {
 			result("c6", "advisor", fields{"advice": evil(55)}), result("none", evil(56), evil(57))),
 		message(3, "System", fields{"parts": []fields{text(evil(58))}, "compaction": fields{"messages": evil(59)}}),
 		{"note", fields{"index": 4, "generation": 1, "message": fields{"name": "n", "uid": "n", "role": "User",
-			"visibility": "People", "content": evil(60), "createdBy": evil(61), "createdAt": noon}}},
+			"visibility": "Users", "content": evil(60), "createdBy": evil(61), "createdAt": noon}}},
 		status("Waiting", evil(62), 4, fields{"model": evil(63), "message": evil(64)})}
 }
 

@@ -51,9 +51,9 @@ func isWhole(g *v1alpha1.MessageGeneration) bool {
 	return (g.Outcome != v1alpha1.OutcomeFailed || g.Error != nil) && (!summarizes || g.Compaction != nil)
 }
 
-// NameTaken reports whether a message that is no result has the name of the result of the attempt under way, so that
+// NameConflict reports whether a message that is no result has the name of the result of the attempt under way, so that
 // there can be none. The leftover of a deleted chat of the same name is collected soon, and the pod waits for that.
-func NameTaken(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+func NameConflict(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	if m == nil || st.Generation == nil || m.Name != Of(chat.UID, st).ResultName(chat.Name) ||
 		AnswersCurrentAttempt(chat, st, m) {
 		return false

@@ -59,7 +59,7 @@ func TestMessageNotMatchingAttemptIsNotItsResult(t *testing.T) {
 			if got := AnswersCurrentAttempt(c0, &c0.Status, m); got != c.isResult {
 				t.Errorf("it is the result: %t", got)
 			}
-			if got := NameTaken(c0, &c0.Status, m); got != c.taken {
+			if got := NameConflict(c0, &c0.Status, m); got != c.taken {
 				t.Errorf("it takes the result's name: %t", got)
 			}
 		})
@@ -70,7 +70,7 @@ func TestSummaryWithoutCompactionAccountIsNotResult(t *testing.T) {
 	c, m := chat(), result()
 	c.Status.Generation.Action, m.Spec.Generation.Action = v1alpha1.ActionCompact, v1alpha1.ActionCompact
 	m.Spec.Generation.Outcome = v1alpha1.OutcomeCompleted
-	if AnswersCurrentAttempt(c, &c.Status, m) || !NameTaken(c, &c.Status, m) {
+	if AnswersCurrentAttempt(c, &c.Status, m) || !NameConflict(c, &c.Status, m) {
 		t.Error("it is the result")
 	}
 	m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{}
@@ -83,10 +83,10 @@ func TestNothingAnswersAChatWithoutAnAttempt(t *testing.T) {
 	c, m := chat(), result()
 	c.Status.Generation = nil
 	m.Name, m.Spec.Generation.Attempt = "c-5-0", 0
-	if AnswersCurrentAttempt(c, &c.Status, m) || NameTaken(c, &c.Status, m) {
+	if AnswersCurrentAttempt(c, &c.Status, m) || NameConflict(c, &c.Status, m) {
 		t.Error("a message answers it")
 	}
-	if AnswersCurrentAttempt(chat(), &chat().Status, nil) || NameTaken(chat(), &chat().Status, nil) {
+	if AnswersCurrentAttempt(chat(), &chat().Status, nil) || NameConflict(chat(), &chat().Status, nil) {
 		t.Error("no message answers")
 	}
 	if got, want := Of(c.UID, &c.Status), (fence.Fence{ChatUID: "u", HistoryVersion: 5}); got != want {

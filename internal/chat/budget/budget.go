@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/internal/chat/tree"
 )
 
-// InForce lists the budgets that the chat must keep: its own first, which counts what the chats below have cost, and
+// Effective lists the budgets that the chat must keep: its own first, which counts what the chats below have cost, and
 // then those of the chats above, nearest first.
-func InForce(own *v1alpha1.Budget, below []v1alpha1.Cost, above []tree.BudgetAbove) (all []v1alpha1.BudgetInForce) {
+func Effective(own *v1alpha1.Budget, below []v1alpha1.Cost, above []tree.BudgetAbove) (all []v1alpha1.EffectiveBudget) {
 	if own != nil {
 		all = append(all, of("", own, below))
 	}
@@ -26,8 +26,8 @@ func InForce(own *v1alpha1.Budget, below []v1alpha1.Cost, above []tree.BudgetAbo
 	return all
 }
 
-func of(chat string, b *v1alpha1.Budget, others []v1alpha1.Cost) v1alpha1.BudgetInForce {
-	return v1alpha1.BudgetInForce{Chat: chat, Budget: *b, OthersMicroUnits: cost.Spent(others, b.Currency)}
+func of(chat string, b *v1alpha1.Budget, others []v1alpha1.Cost) v1alpha1.EffectiveBudget {
+	return v1alpha1.EffectiveBudget{Chat: chat, Budget: *b, OthersMicroUnits: cost.Spent(others, b.Currency)}
 }
 
 // Call is a call of a model.
@@ -49,7 +49,7 @@ func CallOf(config *v1alpha1.ChatModelConfig) Call {
 
 // Refuse is why the call must not be made by a chat that has cost so much itself: a budget is reached, or the model has
 // no prices in its currency. nil: it may be made.
-func Refuse(all []v1alpha1.BudgetInForce, own []v1alpha1.Cost, call Call) *v1alpha1.GenerationError {
+func Refuse(all []v1alpha1.EffectiveBudget, own []v1alpha1.Cost, call Call) *v1alpha1.GenerationError {
 	for i := range all {
 		if err := reached(&all[i], own); err != nil {
 			return err
@@ -59,7 +59,7 @@ func Refuse(all []v1alpha1.BudgetInForce, own []v1alpha1.Cost, call Call) *v1alp
 }
 
 // Unpriced is why a budget could not be kept: the model has no prices in its currency. nil: all could.
-func Unpriced(all []v1alpha1.BudgetInForce, call Call) *v1alpha1.GenerationError {
+func Unpriced(all []v1alpha1.EffectiveBudget, call Call) *v1alpha1.GenerationError {
 	for i := range all {
 		if err := unpriced(&all[i], call); err != nil {
 			return err
@@ -68,7 +68,7 @@ func Unpriced(all []v1alpha1.BudgetInForce, call Call) *v1alpha1.GenerationError
 	return nil
 }
 
-func reached(b *v1alpha1.BudgetInForce, own []v1alpha1.Cost) *v1alpha1.GenerationError {
+func reached(b *v1alpha1.EffectiveBudget, own []v1alpha1.Cost) *v1alpha1.GenerationError {
 	mine := cost.Spent(own, b.Currency)
 	spent := mine + min(b.OthersMicroUnits, math.MaxInt64-mine)
 	if allowed, ok := cost.Micros(b.Amount); ok && spent < allowed {
@@ -89,7 +89,7 @@ func reached(b *v1alpha1.BudgetInForce, own []v1alpha1.Cost) *v1alpha1.Generatio
 	}
 }
 
-func unpriced(b *v1alpha1.BudgetInForce, call Call) *v1alpha1.GenerationError {
+func unpriced(b *v1alpha1.EffectiveBudget, call Call) *v1alpha1.GenerationError {
 	if call.Currency == b.Currency {
 		return nil
 	}

@@ -43,7 +43,7 @@ func TestCallIsMadeOnlyWithinAllBudgets(t *testing.T) {
 			"9223372036854.775807"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Refuse(InForce(c.own, c.below, c.above), euros(c.spent), Call{Config: "m", Currency: c.currency})
+			got := Refuse(Effective(c.own, c.below, c.above), euros(c.spent), Call{Config: "m", Currency: c.currency})
 			if (got == nil) != (c.want == "") || got != nil && (got.Reason != c.want || !strings.Contains(got.Text(), c.says)) {
 				t.Errorf("got %+v", got)
 			}
@@ -52,7 +52,7 @@ func TestCallIsMadeOnlyWithinAllBudgets(t *testing.T) {
 }
 
 func TestAmountThatIsNoNumberAllowsNothing(t *testing.T) {
-	all := InForce(&v1alpha1.Budget{Amount: "much", Currency: "EUR"}, nil, nil)
+	all := Effective(&v1alpha1.Budget{Amount: "much", Currency: "EUR"}, nil, nil)
 	if got := Refuse(all, nil, Call{Currency: "EUR"}); got == nil {
 		t.Error("the call is made")
 	}

@@ -10,9 +10,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// InForce is the chat with the settings that are in force, and the fields of its own that do not count. A chat without
+// Effective is the chat with the settings that are in force, and the fields of its own that do not count. A chat without
 // class (nil) is returned as it is.
-func InForce(chat *v1alpha1.Chat, class *v1alpha1.ChatClass) (*v1alpha1.Chat, []string) {
+func Effective(chat *v1alpha1.Chat, class *v1alpha1.ChatClass) (*v1alpha1.Chat, []string) {
 	if class == nil {
 		return chat, nil
 	}
@@ -26,7 +26,7 @@ func InForce(chat *v1alpha1.Chat, class *v1alpha1.ChatClass) (*v1alpha1.Chat, []
 // has what it says itself.
 func Of(chat *v1alpha1.Chat, classes []v1alpha1.ChatClass) *v1alpha1.Chat {
 	class, _ := Resolve(classes, &chat.Spec)
-	with, _ := InForce(chat, class)
+	with, _ := Effective(chat, class)
 	return with
 }
 

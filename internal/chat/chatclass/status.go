@@ -9,8 +9,8 @@ import (
 
 // Status says in short what a class makes of a chat: said is the chat itself, inForce the same with the settings that
 // are in force.
-func Status(said, inForce *v1alpha1.Chat) *v1alpha1.SettingsInForce {
-	s := &v1alpha1.SettingsInForce{Limits: limitsOf(&inForce.Spec)}
+func Status(said, inForce *v1alpha1.Chat) *v1alpha1.EffectiveSettings {
+	s := &v1alpha1.EffectiveSettings{Limits: limitsOf(&inForce.Spec)}
 	for i := range fields {
 		f := &fields[i]
 		if !same(f.value(&said.Spec.ChatSettings), f.value(&inForce.Spec.ChatSettings)) {

@@ -49,7 +49,7 @@ func TestStatusListsFieldsDecidedByClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ChatSettings: said}}
-			inForce, _ := chatclass.InForce(chat, &v1alpha1.ChatClass{Spec: c.class})
+			inForce, _ := chatclass.Effective(chat, &v1alpha1.ChatClass{Spec: c.class})
 			if got := chatclass.Status(chat, inForce).FromClass; !slices.Equal(got, c.want) {
 				t.Errorf("got %v", got)
 			}
@@ -65,7 +65,7 @@ func TestTheStatusHasTheLimitsWithTheirDefaults(t *testing.T) {
 		MaxQueue: new(int32(3)), ActionDeadlineSeconds: new(int32(60)),
 		Budget: &v1alpha1.Budget{Currency: "USD", Amount: "5"},
 	}}
-	inForce, _ := chatclass.InForce(chat, class)
+	inForce, _ := chatclass.Effective(chat, class)
 	want := v1alpha1.ChatLimits{
 		MaxSteps: new(int32(9)), MaxQueue: new(int32(3)), MaxSubChats: new(int32(20)), MaxDepth: new(int32(1)),
 		ActionDeadlineSeconds: new(int32(60)), Budget: &v1alpha1.Budget{Currency: "USD", Amount: "5"},
@@ -81,7 +81,7 @@ const maxStatus = 512
 func TestTheStatusOfTheSettingsIsSmall(t *testing.T) {
 	chat, class := &v1alpha1.Chat{}, &v1alpha1.ChatClass{}
 	class.Spec.Defaults = everything("a-class-with-a-rather-long-name", 1<<30)
-	inForce, _ := chatclass.InForce(chat, class)
+	inForce, _ := chatclass.Effective(chat, class)
 	got := chatclass.Status(chat, inForce)
 	got.Limits.Budget = &v1alpha1.Budget{Currency: "USD", Amount: "1000000000.000001"}
 	raw, err := json.Marshal(got)

@@ -38,8 +38,8 @@ type ChatFacts struct {
 	ModelLimitUntil time.Time
 	// NoCapacity says which limit holds the chat, and what to do, if it is held for want of capacity.
 	NoCapacity string
-	// PodRefused is why the API server refuses a generation pod, if work is held for want of one.
-	PodRefused string
+	// PodRejected is why the API server refuses a generation pod, if work is held for want of one.
+	PodRejected string
 	// MissingReference is why the turn waits for a ChatClass or a ChatModelConfig that does not exist, if it does.
 	MissingReference *v1alpha1.GenerationError
 	// WorkspaceStarting is what the workspace waits for that calls need, if they are held until it is ready.
@@ -69,12 +69,12 @@ func (n *NoPrompt) summary() Summary {
 	taken := "Message " + n.Message + " has the name that spec.prompt needs, and is not what this chat would make of it"
 	switch {
 	case n.Refused != "":
-		return Working(v1alpha1.ReasonPromptRefused, "The API server refuses message "+n.Message+" for spec.prompt: "+
+		return Working(v1alpha1.ReasonPromptRejected, "The API server refuses message "+n.Message+" for spec.prompt: "+
 			n.Refused)
 	case n.MayPass:
-		return Working(v1alpha1.ReasonPromptNameTaken, taken)
+		return Working(v1alpha1.ReasonPromptNameConflict, taken)
 	}
-	return Failed(v1alpha1.ReasonPromptNameTaken, taken+": delete that message, and the chat begins")
+	return Failed(v1alpha1.ReasonPromptNameConflict, taken+": delete that message, and the chat begins")
 }
 
 // Chat computes every condition of a Chat from its status and the facts, and marks the generation as observed.
@@ -120,13 +120,13 @@ func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	case f.NoPrompt != nil:
 		return f.NoPrompt.summary()
 	case f.Beginning:
-		return Working(v1alpha1.ReasonBeginning, "Creating the first message from spec.prompt")
+		return Working(v1alpha1.ReasonStarting, "Creating the first message from spec.prompt")
 	case st.Turn == nil:
 		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
 	case st.Turn.Result == v1alpha1.TurnInterrupted:
 		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; send a message to continue")
-	case st.Turn.Result == v1alpha1.TurnCutByLength:
-		return Done(v1alpha1.ReasonCutByLength, v1alpha1.ReplyCutByLength.Note()+
+	case st.Turn.Result == v1alpha1.TurnMaxTokensReached:
+		return Done(v1alpha1.ReasonMaxTokensReached, v1alpha1.ReplyMaxTokensReached.Note()+
 			"; send a message to continue, or raise maxOutputTokens of the ChatModelConfig")
 	case st.Turn.Result == v1alpha1.TurnRefused:
 		return Done(v1alpha1.ReasonRefused, v1alpha1.ReplyRefused.Note()+"; the last reply is what it says to that")
@@ -185,8 +185,8 @@ func heldBy(f ChatFacts) (v1alpha1.ConditionReason, string) {
 		return v1alpha1.ReasonWaitingForModel, f.ModelLimit
 	case machine.NoCapacity:
 		return v1alpha1.ReasonWaitingForCapacity, f.NoCapacity
-	case machine.PodRefused:
-		return v1alpha1.ReasonGenerationPodRefused, "The API server refuses a generation pod: " + f.PodRefused
+	case machine.PodRejected:
+		return v1alpha1.ReasonGenerationPodRejected, "The API server refuses a generation pod: " + f.PodRejected
 	}
 	return v1alpha1.ReasonGenerating, "Choosing a generation pod"
 }

@@ -18,7 +18,7 @@ func ChatClass(class *v1alpha1.ChatClass, firstDefault string, missing []string,
 	case class.Spec.Default && firstDefault == class.Name:
 		summary.Message = "Chats have it that name no other"
 	case class.Spec.Default:
-		summary = Done(v1alpha1.ReasonSeveralDefaults, "Chats may name it, but it is not the default: ChatClass "+
+		summary = Done(v1alpha1.ReasonMultipleDefaults, "Chats may name it, but it is not the default: ChatClass "+
 			firstDefault+" says default: true too and comes first by name")
 	}
 	summary.apply(&class.Status.Conditions, class.Generation, now)

@@ -15,9 +15,9 @@ import (
 // limits what counts for the namespace.
 func ChatQuota(quota *v1alpha1.ChatQuota, own, limits capacity.Limits, now time.Time) {
 	counts := "Limits in force: " + generating(limits)
-	summary := Done(v1alpha1.ReasonInForce, counts)
+	summary := Done(v1alpha1.ReasonEnforced, counts)
 	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name {
-		summary = Done(v1alpha1.ReasonSmallerQuota, counts+". ChatQuota "+decisive(quota, own)+
+		summary = Done(v1alpha1.ReasonOverridden, counts+". ChatQuota "+decisive(quota, own)+
 			" decides, since it allows as many or fewer")
 	}
 	summary.apply(&quota.Status.Conditions, quota.Generation, now)
@@ -35,7 +35,7 @@ func decisive(quota *v1alpha1.ChatQuota, own capacity.Limits) string {
 // ClusterChatQuota writes the conditions of the ClusterChatQuota, with the limits that are in force.
 func ClusterChatQuota(quota *v1alpha1.ClusterChatQuota, limits capacity.ClusterLimits, now time.Time) {
 	all, each := limits.All, limits.Namespace
-	Done(v1alpha1.ReasonInForce, "Limits in force: "+generating(all)+" in all namespaces together, "+
+	Done(v1alpha1.ReasonEnforced, "Limits in force: "+generating(all)+" in all namespaces together, "+
 		generating(each)+" in a namespace without a ChatQuota for them").apply(&quota.Status.Conditions, quota.Generation,
 		now)
 	quota.Status.ObservedGeneration = quota.Generation

@@ -79,7 +79,7 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 		"no message yet": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{}, status.CurrentStatus,
 			"AwaitingFirstMessage"},
 		"beginning": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Beginning: true},
-			status.InProgressStatus, "Beginning"},
+			status.InProgressStatus, "Starting"},
 		"answered": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: turn}, parley.ChatFacts{},
 			status.CurrentStatus, "Answered"},
 		"ended by the limit": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting,
@@ -285,23 +285,23 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 	}{
 		"alone": {
 			capacity.Limits{Chats: capacity.Limit{Max: 2, Quota: "a"}}, v1alpha1.GeneratingLimits{Chats: two},
-			"InForce", "Limits in force: 2 chats and 1000 sub-chats generating at once",
+			"Enforced", "Limits in force: 2 chats and 1000 sub-chats generating at once",
 		},
 		"smaller in one number": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 9, Quota: "a"}},
 			v1alpha1.GeneratingLimits{Chats: two, SubChats: nine},
-			"InForce", "Limits in force: 1 chat and 9 sub-chats generating at once",
+			"Enforced", "Limits in force: 1 chat and 9 sub-chats generating at once",
 		},
 		"larger in chats": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}}, v1alpha1.GeneratingLimits{Chats: two},
-			"SmallerQuota",
+			"Overridden",
 			"Limits in force: 1 chat and 1000 sub-chats generating at once. ChatQuota b decides, since it allows as many " +
 				"or fewer",
 		},
 		"larger in sub-chats": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 3, Quota: "c"}},
 			v1alpha1.GeneratingLimits{SubChats: nine},
-			"SmallerQuota",
+			"Overridden",
 			"Limits in force: 1 chat and 3 sub-chats generating at once. ChatQuota c decides, since it allows as many or fewer",
 		},
 	} {

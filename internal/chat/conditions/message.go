@@ -20,7 +20,7 @@ func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, commit *v1alpha1.Com
 	st.Parent = commit.Parent
 	st.Index = new(commit.Position)
 	st.HistoryVersion = commit.HistoryVersion
-	st.ContentHash, st.CallsGivenUpBefore, st.StoppedBy = commit.ContentHash, commit.CallsGivenUpBefore, commit.StoppedBy
+	st.ContentHash, st.CallsCanceledReasonBefore, st.StoppedBy = commit.ContentHash, commit.CallsCanceledReasonBefore, commit.StoppedBy
 	st.CreatedVersion = ""
 }
 
@@ -80,8 +80,8 @@ func OfTurn(turn *v1alpha1.TurnOutcome) Summary {
 	switch turn.Result {
 	case v1alpha1.TurnAnswered:
 		return Done(v1alpha1.ReasonAnswered, "The turn ended with a reply")
-	case v1alpha1.TurnCutByLength:
-		return Done(v1alpha1.ReasonCutByLength, v1alpha1.ReplyCutByLength.Note())
+	case v1alpha1.TurnMaxTokensReached:
+		return Done(v1alpha1.ReasonMaxTokensReached, v1alpha1.ReplyMaxTokensReached.Note())
 	case v1alpha1.TurnRefused:
 		return Done(v1alpha1.ReasonRefused, v1alpha1.ReplyRefused.Note()+"; the last reply is what it says to that")
 	case v1alpha1.TurnStoppedAfterTool:
@@ -97,14 +97,14 @@ func OfTurn(turn *v1alpha1.TurnOutcome) Summary {
 		}
 		return Failed(v1alpha1.ConditionReason(turn.Reason), turn.Error)
 	}
-	return Working(v1alpha1.ReasonBeingAnswered, "The chat is working on the answer")
+	return Working(v1alpha1.ReasonAnswering, "The chat is working on the answer")
 }
 
 // ResultOf is how a turn ends whose last reply ended so.
 func ResultOf(reply v1alpha1.ReplyOutcome) v1alpha1.TurnResult {
 	switch reply {
-	case v1alpha1.ReplyCutByLength:
-		return v1alpha1.TurnCutByLength
+	case v1alpha1.ReplyMaxTokensReached:
+		return v1alpha1.TurnMaxTokensReached
 	case v1alpha1.ReplyRefused:
 		return v1alpha1.TurnRefused
 	}

@@ -27,7 +27,7 @@ type ModelConfigFacts struct {
 func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.Time) {
 	summary := Done(v1alpha1.ReasonAccepted, "Can be used; Secrets such as the API key are checked by the first call")
 	if config.Spec.Default && f.FirstDefault != config.Name {
-		summary = Done(v1alpha1.ReasonSeveralDefaults,
+		summary = Done(v1alpha1.ReasonMultipleDefaults,
 			"Can be used by name, but is not the default: ChatModelConfig "+f.FirstDefault+
 				" says default: true too and comes first by name")
 	}

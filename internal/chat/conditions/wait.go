@@ -15,19 +15,19 @@ import (
 
 // waits says what ends the wait that a reason of Ready tells of. A reason that is not here tells of none.
 var waits = map[v1alpha1.ConditionReason]v1alpha1.WaitFor{
-	v1alpha1.ReasonWaitingForPod:        v1alpha1.WaitForPod,
-	v1alpha1.ReasonGenerationPodRefused: v1alpha1.WaitForQuota,
-	v1alpha1.ReasonWaitingForCapacity:   v1alpha1.WaitForCapacity,
-	v1alpha1.ReasonWaitingForModel:      v1alpha1.WaitForModel,
-	v1alpha1.ReasonWaitingForSubChats:   v1alpha1.WaitForSubChats,
-	v1alpha1.ReasonWaitingForWorkspace:  v1alpha1.WaitForWorkspace,
-	v1alpha1.ReasonWaitingForMCPServers: v1alpha1.WaitForMCPServers,
-	v1alpha1.ReasonRetrying:             v1alpha1.WaitForRetry,
-	v1alpha1.ReasonSuspended:            v1alpha1.WaitForResume,
-	v1alpha1.ReasonArchiving:            v1alpha1.WaitForSubChats,
-	v1alpha1.ReasonArchived:             v1alpha1.WaitForUnarchive,
-	v1alpha1.ReasonPromptRefused:        v1alpha1.WaitForMessage,
-	v1alpha1.ReasonPromptNameTaken:      v1alpha1.WaitForMessage,
+	v1alpha1.ReasonWaitingForPod:         v1alpha1.WaitForPod,
+	v1alpha1.ReasonGenerationPodRejected: v1alpha1.WaitForQuota,
+	v1alpha1.ReasonWaitingForCapacity:    v1alpha1.WaitForCapacity,
+	v1alpha1.ReasonWaitingForModel:       v1alpha1.WaitForModel,
+	v1alpha1.ReasonWaitingForSubChats:    v1alpha1.WaitForSubChats,
+	v1alpha1.ReasonWaitingForWorkspace:   v1alpha1.WaitForWorkspace,
+	v1alpha1.ReasonWaitingForMCPServers:  v1alpha1.WaitForMCPServers,
+	v1alpha1.ReasonRetrying:              v1alpha1.WaitForRetry,
+	v1alpha1.ReasonSuspended:             v1alpha1.WaitForResume,
+	v1alpha1.ReasonArchiving:             v1alpha1.WaitForSubChats,
+	v1alpha1.ReasonArchived:              v1alpha1.WaitForUnarchive,
+	v1alpha1.ReasonPromptRejected:        v1alpha1.WaitForMessage,
+	v1alpha1.ReasonPromptNameConflict:    v1alpha1.WaitForMessage,
 }
 
 // blocks is the same for errors that keep an idle chat from taking its message up, or hold work that is under way.
@@ -38,7 +38,7 @@ var blocks = map[v1alpha1.ErrorReason]v1alpha1.WaitFor{
 	v1alpha1.ErrorModelConfigNotAllowed: v1alpha1.WaitForModelConfig,
 	v1alpha1.ErrorChatClassNotFound:     v1alpha1.WaitForChatClass,
 	v1alpha1.ErrorParentNotFound:        v1alpha1.WaitForChat,
-	v1alpha1.ErrorFamilyLimitExceeded:   v1alpha1.WaitForChat,
+	v1alpha1.ErrorSubChatLimitExceeded:  v1alpha1.WaitForChat,
 	v1alpha1.ErrorAPIKeyMissing:         v1alpha1.WaitForSecret,
 	v1alpha1.ErrorBudgetReached:         v1alpha1.WaitForBudget,
 	v1alpha1.ErrorModelPriceMissing:     v1alpha1.WaitForModelConfig,

@@ -60,7 +60,7 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 		"a retry":     {running, held(machine.RetryNotDue), v1alpha1.WaitForRetry, &later},
 		"sub-chats":   {running, held(machine.SubChatsAtWork), v1alpha1.WaitForSubChats, &later},
 		"capacity":    {running, held(machine.NoCapacity), v1alpha1.WaitForCapacity, nil},
-		"a quota":     {running, held(machine.PodRefused), v1alpha1.WaitForQuota, nil},
+		"a quota":     {running, held(machine.PodRejected), v1alpha1.WaitForQuota, nil},
 		"a workspace": {running, held(machine.WorkspaceStarting), v1alpha1.WaitForWorkspace, nil},
 		"MCP servers": {running, held(machine.ServersStarting), v1alpha1.WaitForMCPServers, nil},
 		"a class in a turn": {running, missing(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass,

@@ -80,7 +80,7 @@ func TestWalkHoldsOnlyPossibleHistoryMessages(t *testing.T) {
 		"a message of a person": {said("p", 1, 2), nil, true, false},
 		"a reply":               {made("c-6-1", 4, 7), nil, true, false},
 		"a note under the name of the turn's message": {said("q", 3, 5),
-			func(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToPeople }, false, false},
+			func(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToUsers }, false, false},
 		"half a reply": {made("c-6-1", 4, 7),
 			func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted }, true, false},
 		"a failure": {made("c-6-1", 4, 7),

@@ -16,7 +16,7 @@ const (
 	ClearQueue      Effect = "ClearQueue"
 	TruncateFrom    Effect = "TruncateFrom"
 	AppendPartial   Effect = "AppendPartial"
-	GiveUpCalls     Effect = "GiveUpCalls"
+	CancelCalls     Effect = "CancelCalls"
 	AppendMessage   Effect = "AppendMessage"
 	PromoteHead     Effect = "PromoteHead"
 	AppendStep      Effect = "AppendStep"
@@ -52,7 +52,7 @@ var effectSpecs = []effectSpec{
 		"Take the message and everything after it out of the history. What the attempt under way has produced is fenced " +
 			"off with it."},
 	{AppendPartial, "Commit what the interrupted attempt had produced, if anything, to the history."},
-	{GiveUpCalls, "Give up every tool call that has no result, and keep why, which the model reads in place of one; " +
+	{CancelCalls, "Give up every tool call that has no result, and keep why, which the model reads in place of one; " +
 		"nothing when there is none. Calls that the provider runs itself are exempt."},
 	{AppendMessage, "Commit the User message to the history: it begins a turn."},
 	{PromoteHead, "Take the first message out of the queue and commit it to the history: it begins a turn."},

@@ -35,8 +35,8 @@ type Facts struct {
 	ModelLimited bool
 	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
 	NoCapacity bool
-	// PodRefused (RecordAttempt) is true when no generation pod has room and the API server refuses another one.
-	PodRefused bool
+	// PodRejected (RecordAttempt) is true when no generation pod has room and the API server refuses another one.
+	PodRejected bool
 	// RetryNotDue (RecordAttempt) is true until the time that was set for the next attempt.
 	RetryNotDue bool
 	// Compactable (RequestCompaction, ContextTooLong) is true when at least one Assistant message follows the last

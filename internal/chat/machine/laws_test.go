@@ -53,19 +53,19 @@ var edgeLaws = []edgeLaw{
 		return archives(r) || e.From.Archived() == e.To.Archived()
 	}},
 	{"who leaves RequiresAction answers the pending calls, or takes them out of the history", func(r Rule, e Edge) bool {
-		return !awaiting(e.From) || awaiting(e.To) || has(r, GiveUpCalls, AppendResults, TruncateFrom)
+		return !awaiting(e.From) || awaiting(e.To) || has(r, CancelCalls, AppendResults, TruncateFrom)
 	}},
 	{"only CompleteRequiresAction takes results from outside", func(r Rule, _ Edge) bool {
 		return has(r, AppendResults) == (r.Event == CompleteRequiresAction)
 	}},
 	{"outstanding calls are answered before a User message is committed", func(r Rule, _ Edge) bool {
-		return r.Event == Create || hasBefore(r, GiveUpCalls, AppendMessage, PromoteHead, BeginContext)
+		return r.Event == Create || hasBefore(r, CancelCalls, AppendMessage, PromoteHead, BeginContext)
 	}},
 	{"calls that are taken out of the history are not answered", func(r Rule, _ Edge) bool {
-		return !has(r, TruncateFrom) || hasBefore(r, TruncateFrom, GiveUpCalls)
+		return !has(r, TruncateFrom) || hasBefore(r, TruncateFrom, CancelCalls)
 	}},
 	{"a kept partial reply has its calls answered", func(r Rule, _ Edge) bool {
-		return !has(r, AppendPartial) || hasBefore(r, AppendPartial, GiveUpCalls)
+		return !has(r, AppendPartial) || hasBefore(r, AppendPartial, CancelCalls)
 	}},
 	{"the deadline is set exactly on entering RequiresAction", func(r Rule, e Edge) bool {
 		return has(r, SetDeadline) == (!awaiting(e.From) && awaiting(e.To))
@@ -93,7 +93,7 @@ var edgeLaws = []edgeLaw{
 		return !has(r, BumpHistory) || inOrder(r.Effects, []Effect{BumpHistory, ResetAttempt})
 	}},
 	{"whatever changes the history counts its version up", func(r Rule, _ Edge) bool {
-		changes := has(r, TruncateFrom, AppendPartial, GiveUpCalls, AppendMessage, PromoteHead, AppendStep,
+		changes := has(r, TruncateFrom, AppendPartial, CancelCalls, AppendMessage, PromoteHead, AppendStep,
 			AppendResults, BeginContext)
 		return !changes || has(r, BumpHistory)
 	}},

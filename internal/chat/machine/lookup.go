@@ -75,7 +75,7 @@ func Lookup(s State, e Event, f Facts) (Transition, Reason) {
 	if len(candidates) == 0 {
 		return Transition{}, absence(s, e)
 	}
-	reason := NotInThisState
+	reason := InvalidState
 	for _, c := range candidates {
 		failed, ok := firstFailing(c.rule.Guards, f)
 		if ok {
@@ -115,6 +115,6 @@ func absence(s State, e Event) Reason {
 	case s.Archived():
 		return IsArchived
 	default:
-		return NotInThisState
+		return InvalidState
 	}
 }

@@ -15,7 +15,7 @@ const (
 	IsArchived        Reason = "IsArchived"
 	StateInvalid      Reason = "StateInvalid"
 	StateValid        Reason = "StateValid"
-	NotInThisState    Reason = "NotInThisState"
+	InvalidState      Reason = "InvalidState"
 	QueueFull         Reason = "QueueFull"
 	CallsUnread       Reason = "CallsUnread"
 	NothingToCompact  Reason = "NothingToCompact"
@@ -31,7 +31,7 @@ const (
 	RetryNotDue       Reason = "RetryNotDue"
 	ModelLimited      Reason = "ModelLimited"
 	NoCapacity        Reason = "NoCapacity"
-	PodRefused        Reason = "PodRefused"
+	PodRejected       Reason = "PodRejected"
 )
 
 type reasonSpec struct {
@@ -47,7 +47,7 @@ var reasonSpecs = []reasonSpec{
 	{IsArchived, "the chat is archived; take it back first"},
 	{StateInvalid, "the chat is in a combination of phase, queue and archived that must not exist"},
 	{StateValid, "there is nothing to repair"},
-	{NotInThisState, "this is not possible in the chat's phase"},
+	{InvalidState, "this is not possible in the chat's phase"},
 	{QueueFull, "the queue holds as many messages as it may"},
 	{CallsUnread, "the reply that made the calls was not read"},
 	{NothingToCompact, "no Assistant message follows the last boundary, so there is nothing to compact"},
@@ -63,7 +63,7 @@ var reasonSpecs = []reasonSpec{
 	{RetryNotDue, "the time for the next attempt has not come"},
 	{ModelLimited, "the model is called as often as it may be, or its provider asked to wait"},
 	{NoCapacity, "as many chats are generating as may"},
-	{PodRefused, "the API server refuses a generation pod"},
+	{PodRejected, "the API server refuses a generation pod"},
 }
 
 // Reasons lists every reason once.

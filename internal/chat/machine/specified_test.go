@@ -50,7 +50,7 @@ var noted = map[string][]Effect{
 	"next":    {EnqueueCutIn},
 	"clear":   {ClearQueue, TruncateFrom, AppendMessage},
 	"(a)":     {EnqueueMessage, PromoteHead, ClearError},
-	"(b)":     {EnqueueCutIn, GiveUpCalls},
+	"(b)":     {EnqueueCutIn, CancelCalls},
 	"(c)":     {PromoteHead},
 	"now":     {ReorderQueue, PromoteHead},
 	"reorder": {ReorderQueue},

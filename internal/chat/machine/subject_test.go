@@ -22,7 +22,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	AppendStep:    func(r Rule, _ Edge) bool { return r.Event == CommitStep },
 	AppendResults: func(r Rule, _ Edge) bool { return r.Event == CompleteRequiresAction },
 	BeginContext:  func(r Rule, _ Edge) bool { return r.Event == ClearContext },
-	GiveUpCalls: func(r Rule, e Edge) bool {
+	CancelCalls: func(r Rule, e Edge) bool {
 		cancels := awaiting(e.From) && !awaiting(e.To) && r.Event != CompleteRequiresAction && r.Event != DeleteMessage
 		begins := r.Event != Create && has(r, AppendMessage, PromoteHead)
 		return cancels || begins || has(r, AppendPartial, BeginContext) || r.Event == ReconcileInvalid
@@ -30,7 +30,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	SetRetry:      func(r Rule, _ Edge) bool { return r.Event == RecordRetry || r.Event == AttemptLost },
 	SetCompaction: func(r Rule, _ Edge) bool { return r.Event == RequestCompaction || r.Event == ContextTooLong },
 	BumpHistory: func(r Rule, _ Edge) bool {
-		return has(r, TruncateFrom, GiveUpCalls, AppendMessage, AppendStep, AppendResults, SetCompaction)
+		return has(r, TruncateFrom, CancelCalls, AppendMessage, AppendStep, AppendResults, SetCompaction)
 	},
 }
 

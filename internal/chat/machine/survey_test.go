@@ -23,7 +23,7 @@ func allFacts() iter.Seq[Facts] {
 			f.Suspended, f.Compactable, f.FamilyBusy, f.CallsUnread = one, one, one, one
 			f.SubChatsAtWork, f.Clearable, f.ParentArchived = two, two, two
 			f.NoCapacity, f.Unanswered = three, three
-			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting, f.ReferenceMissing = flag(), flag(), flag(), flag()
+			f.PodRejected, f.RetryNotDue, f.WorkspaceStarting, f.ReferenceMissing = flag(), flag(), flag(), flag()
 			f.ServersStarting, f.OverBudget, f.ModelLimited = flag(), flag(), flag()
 			if !yield(f) {
 				return
@@ -229,15 +229,15 @@ func TestARefusalSaysWhy(t *testing.T) {
 		{"taking back what is not archived", Waiting, Unarchive, Facts{}, NotArchived},
 		{"taking a child back before its parent", ArchivedError, Unarchive, Facts{ParentArchived: true}, ParentArchived},
 		{"archiving a family at work", Waiting, Archive, Facts{FamilyBusy: true}, FamilyBusy},
-		{"archiving a chat at work", Running, Archive, Facts{}, NotInThisState},
-		{"interrupting an idle chat", Waiting, Interrupt, Facts{}, NotInThisState},
-		{"interrupting twice", Interrupting, Interrupt, Facts{}, NotInThisState},
+		{"archiving a chat at work", Running, Archive, Facts{}, InvalidState},
+		{"interrupting an idle chat", Waiting, Interrupt, Facts{}, InvalidState},
+		{"interrupting twice", Interrupting, Interrupt, Facts{}, InvalidState},
 		{"asking people for calls that nobody has read", Running, EnterRequiresAction, Facts{CallsUnread: true}, CallsUnread},
 		{"compacting nothing", Waiting, RequestCompaction, Facts{}, NothingToCompact},
 		{"compacting what has no reply in it", Running, ContextTooLong, Facts{}, NothingToCompact},
 		{"clearing nothing", Waiting, ClearContext, Facts{}, NothingToClear},
-		{"clearing with messages queued", Error, ClearContext, Facts{QueueLen: 1, Clearable: true}, NotInThisState},
-		{"committing to a chat that is done", Waiting, CommitStep, Facts{}, NotInThisState},
+		{"clearing with messages queued", Error, ClearContext, Facts{QueueLen: 1, Clearable: true}, InvalidState},
+		{"committing to a chat that is done", Waiting, CommitStep, Facts{}, InvalidState},
 		{"anything in an invalid combination", Invalid, FinishTurn, Facts{QueueLen: 1}, StateInvalid},
 		{"repairing what is whole", Waiting, ReconcileInvalid, Facts{}, StateValid},
 		{"an attempt of a suspended chat", Running, RecordAttempt, Facts{Suspended: true}, Suspended},
@@ -254,10 +254,10 @@ func TestARefusalSaysWhy(t *testing.T) {
 		{"an attempt whose MCP servers start, whether there is capacity or not", Running, RecordAttempt,
 			Facts{ServersStarting: true, NoCapacity: true}, ServersStarting},
 		{"an attempt without capacity", Running, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
-		{"an attempt without a pod to make it", Running, RecordAttempt, Facts{PodRefused: true}, PodRefused},
+		{"an attempt without a pod to make it", Running, RecordAttempt, Facts{PodRejected: true}, PodRejected},
 		{"an attempt before its time", Running, RecordAttempt, Facts{RetryNotDue: true}, RetryNotDue},
 		{"deleting a message of an archived chat", ArchivedWaiting, DeleteMessage, Facts{}, IsArchived},
-		{"a word that is no event", Waiting, "Dance", Facts{}, NotInThisState},
+		{"a word that is no event", Waiting, "Dance", Facts{}, InvalidState},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,12 +17,12 @@ var manageRules = []Rule{
 	},
 	{
 		Event: ClearContext, Edges: stay(Waiting), Guards: []Guard{SomethingToClear},
-		Effects: []Effect{GiveUpCalls, BeginContext, BumpHistory, ResetAttempt},
+		Effects: []Effect{CancelCalls, BeginContext, BumpHistory, ResetAttempt},
 		Why:     "It needs neither a pod nor a model, so the chat stays idle.",
 	},
 	{
 		Event: ClearContext, Edges: to(Waiting, Error), Guards: []Guard{QueueIsEmpty, SomethingToClear},
-		Effects: []Effect{GiveUpCalls, BeginContext, ClearError, BumpHistory, ResetAttempt},
+		Effects: []Effect{CancelCalls, BeginContext, ClearError, BumpHistory, ResetAttempt},
 		Why:     "The error belonged to the old context. With messages queued it is refused: Waiting has no queue.",
 	},
 	{
@@ -36,7 +36,7 @@ var manageRules = []Rule{
 	},
 	{
 		Event: ReconcileInvalid, Edges: to(Error, Invalid),
-		Effects: []Effect{GiveUpCalls, SetError, ClearDeadline, ClearCompaction, BumpHistory, ResetAttempt},
+		Effects: []Effect{CancelCalls, SetError, ClearDeadline, ClearCompaction, BumpHistory, ResetAttempt},
 		Why: "Error is the state in which a person sees what happened and from which every way is open. Queued messages " +
 			"are not lost, " +
 			"but they do not run before.",

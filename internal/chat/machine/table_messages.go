@@ -16,12 +16,12 @@ var sendRules = []Rule{
 	},
 	{
 		Event: SendMessageQueue, Edges: to(Running, Waiting),
-		Effects: []Effect{GiveUpCalls, AppendMessage, BumpHistory, ResetAttempt},
+		Effects: []Effect{CancelCalls, AppendMessage, BumpHistory, ResetAttempt},
 		Why:     "An idle chat takes a message up at once.",
 	},
 	{
 		Event: SendMessageQueue, Edges: to(Running, Error), Guards: []Guard{RoomOncePromoted},
-		Effects: []Effect{EnqueueMessage, GiveUpCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Effects: []Effect{EnqueueMessage, CancelCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
 		Why:     "Messages are answered in their order: the new one goes last, and the one that waited longest begins.",
 	},
 	{
@@ -31,12 +31,12 @@ var sendRules = []Rule{
 	},
 	{
 		Event: SendMessageInterrupt, Edges: to(Running, Waiting),
-		Effects: []Effect{GiveUpCalls, AppendMessage, BumpHistory, ResetAttempt},
+		Effects: []Effect{CancelCalls, AppendMessage, BumpHistory, ResetAttempt},
 		Why:     "With nothing to interrupt it is an ordinary message.",
 	},
 	{
 		Event: SendMessageInterrupt, Edges: to(Running, Error), Guards: []Guard{RoomToCutIn},
-		Effects: []Effect{EnqueueMessage, GiveUpCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Effects: []Effect{EnqueueMessage, CancelCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
 		Why:     "With nothing to interrupt it is an ordinary message, and those that came before it go first.",
 	},
 	{
@@ -51,7 +51,7 @@ var sendRules = []Rule{
 	},
 	{
 		Event: SendMessageInterrupt, Edges: to(Running, RequiresAction), Guards: []Guard{RoomToCutIn},
-		Effects: []Effect{EnqueueCutIn, GiveUpCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Effects: []Effect{EnqueueCutIn, CancelCalls, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "The pending calls are given up; the model sees that and ends its turn, then the message is next.",
 	},
 }
@@ -59,27 +59,27 @@ var sendRules = []Rule{
 var editRules = []Rule{
 	{
 		Event: EditMessage, Edges: to(Running, Waiting),
-		Effects: []Effect{TruncateFrom, GiveUpCalls, AppendMessage, BumpHistory, ResetAttempt},
+		Effects: []Effect{TruncateFrom, CancelCalls, AppendMessage, BumpHistory, ResetAttempt},
 		Why:     "The chat runs again from the edited message.",
 	},
 	{
 		Event: EditMessage, Edges: to(Running, Error),
-		Effects: []Effect{ClearQueue, TruncateFrom, GiveUpCalls, AppendMessage, ClearError, BumpHistory, ResetAttempt},
+		Effects: []Effect{ClearQueue, TruncateFrom, CancelCalls, AppendMessage, ClearError, BumpHistory, ResetAttempt},
 		Why:     "Queued messages continued a conversation that no longer exists, and the error belonged to it.",
 	},
 	{
 		Event: EditMessage, Edges: to(Running, Running),
-		Effects: []Effect{ClearQueue, TruncateFrom, GiveUpCalls, AppendMessage, ClearCompaction, BumpHistory, ResetAttempt},
+		Effects: []Effect{ClearQueue, TruncateFrom, CancelCalls, AppendMessage, ClearCompaction, BumpHistory, ResetAttempt},
 		Why:     "The reply under way answers a conversation that no longer exists.",
 	},
 	{
 		Event: EditMessage, Edges: to(Running, Interrupting),
-		Effects: []Effect{ClearQueue, TruncateFrom, GiveUpCalls, AppendMessage, BumpHistory, ResetAttempt},
+		Effects: []Effect{ClearQueue, TruncateFrom, CancelCalls, AppendMessage, BumpHistory, ResetAttempt},
 		Why:     "The interrupted reply belongs to a conversation that no longer exists, so it is not kept.",
 	},
 	{
 		Event: EditMessage, Edges: to(Running, RequiresAction),
-		Effects: []Effect{ClearQueue, TruncateFrom, GiveUpCalls, AppendMessage, ClearDeadline, BumpHistory, ResetAttempt},
+		Effects: []Effect{ClearQueue, TruncateFrom, CancelCalls, AppendMessage, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "The pending calls belong to a conversation that no longer exists.",
 	},
 }
@@ -135,17 +135,17 @@ var deleteRules = []Rule{
 	},
 	{
 		Event: DeleteMessage, Edges: to(Running, Error), Guards: []Guard{NoAnswerIsDue, QueueNotEmpty},
-		Effects: []Effect{TruncateFrom, GiveUpCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Effects: []Effect{TruncateFrom, CancelCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
 		Why:     "The message that failed is gone, so the next one begins.",
 	},
 	{
 		Event: DeleteMessage, Edges: to(Running, Running, Interrupting), Guards: []Guard{NoAnswerIsDue, QueueNotEmpty},
-		Effects: []Effect{TruncateFrom, GiveUpCalls, PromoteHead, ClearCompaction, BumpHistory, ResetAttempt},
+		Effects: []Effect{TruncateFrom, CancelCalls, PromoteHead, ClearCompaction, BumpHistory, ResetAttempt},
 		Why:     "The reply under way is no longer needed, so the next message begins.",
 	},
 	{
 		Event: DeleteMessage, Edges: to(Running, RequiresAction), Guards: []Guard{NoAnswerIsDue, QueueNotEmpty},
-		Effects: []Effect{TruncateFrom, GiveUpCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt},
+		Effects: []Effect{TruncateFrom, CancelCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "The pending calls are no longer needed, so the next message begins.",
 	},
 }
@@ -158,7 +158,7 @@ var queueRules = []Rule{
 	},
 	{
 		Event: PromoteQueued, Edges: to(Running, Error),
-		Effects: []Effect{ReorderQueue, GiveUpCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Effects: []Effect{ReorderQueue, CancelCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
 		Why:     "Nothing is under way, so the message is taken up at once, or one that cut in before it.",
 	},
 	{
@@ -174,7 +174,7 @@ var queueRules = []Rule{
 	},
 	{
 		Event: PromoteQueued, Edges: to(Running, RequiresAction),
-		Effects: []Effect{ReorderQueue, GiveUpCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt},
+		Effects: []Effect{ReorderQueue, CancelCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "The pending calls are given up, and the message is taken up at once, or one that cut in before it.",
 	},
 }

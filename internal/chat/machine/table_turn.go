@@ -17,7 +17,7 @@ var actionRules = []Rule{
 	},
 	{
 		Event: Interrupt, Edges: to(Running, RequiresAction),
-		Effects: []Effect{GiveUpCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Effects: []Effect{CancelCalls, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "No attempt is under way; the pending calls are given up, and the model sees that.",
 	},
 	{
@@ -27,7 +27,7 @@ var actionRules = []Rule{
 	},
 	{
 		Event: CancelRequiresAction, Edges: to(Running, RequiresAction),
-		Effects: []Effect{GiveUpCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Effects: []Effect{CancelCalls, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "The turn continues without the answers, and the model sees that they did not come.",
 	},
 	{
@@ -76,7 +76,7 @@ var finishRules = []Rule{
 	},
 	{
 		Event: FinishTurn, Edges: stay(Running), Guards: []Guard{QueueNotEmpty},
-		Effects: []Effect{EndTurn, GiveUpCalls, PromoteHead, ClearCompaction, BumpHistory, ResetAttempt},
+		Effects: []Effect{EndTurn, CancelCalls, PromoteHead, ClearCompaction, BumpHistory, ResetAttempt},
 		Why:     "The next message begins in the write that ends the turn, so that it can never be forgotten.",
 	},
 	{
@@ -86,12 +86,12 @@ var finishRules = []Rule{
 	},
 	{
 		Event: FinishInterruption, Edges: to(Waiting, Interrupting), Guards: []Guard{QueueIsEmpty},
-		Effects: []Effect{AppendPartial, EndTurn, GiveUpCalls, BumpHistory, ResetAttempt},
+		Effects: []Effect{AppendPartial, EndTurn, CancelCalls, BumpHistory, ResetAttempt},
 		Why:     "What was said so far is kept, with an answer to each of its calls.",
 	},
 	{
 		Event: FinishInterruption, Edges: to(Running, Interrupting), Guards: []Guard{QueueNotEmpty},
-		Effects: []Effect{AppendPartial, EndTurn, GiveUpCalls, PromoteHead, BumpHistory, ResetAttempt},
+		Effects: []Effect{AppendPartial, EndTurn, CancelCalls, PromoteHead, BumpHistory, ResetAttempt},
 		Why:     "The next message begins in the write that ends the interruption, so that it can never be forgotten.",
 	},
 }

@@ -32,7 +32,7 @@ func NoAdvice(spec *v1alpha1.ChatSpec, config *v1alpha1.ChatModelConfig) *v1alph
 	if spec.Limits == nil {
 		return nil
 	}
-	return budget.Unpriced(budget.InForce(spec.Limits.Budget, nil, nil), budget.CallOf(config))
+	return budget.Unpriced(budget.Effective(spec.Limits.Budget, nil, nil), budget.CallOf(config))
 }
 
 // noAdviser is why a ChatModelConfig, which named names, can be asked by nobody; nil if it can.

@@ -172,10 +172,10 @@ func cancelCalls(p *pass) {
 }
 
 // cancelReason is why an event gives up the calls of a turn with that result.
-func cancelReason(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+func cancelReason(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsCanceledReason {
 	switch event {
 	case machine.Interrupt:
-		return v1alpha1.CallsCancelled
+		return v1alpha1.CallsCanceled
 	case machine.CancelRequiresAction:
 		return v1alpha1.CallsTimedOut
 	case machine.FinishInterruption:
@@ -192,7 +192,7 @@ func cancelReason(event machine.Event, result v1alpha1.TurnResult) v1alpha1.Call
 }
 
 // cancelReasonOf is why a turn that ended so left calls without a result; empty if a turn that ends so leaves none.
-func cancelReasonOf(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+func cancelReasonOf(result v1alpha1.TurnResult) v1alpha1.CallsCanceledReason {
 	switch result {
 	case v1alpha1.TurnFailed:
 		return v1alpha1.CallsFailed
@@ -204,11 +204,11 @@ func cancelReasonOf(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
 
 // cancelPendingCalls counts the turn's calls without a result as answered,
 // and keeps why they have none. They are given up once.
-func cancelPendingCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, why v1alpha1.CallsGivenUp) {
+func cancelPendingCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, why v1alpha1.CallsCanceledReason) {
 	if in.PendingCalls == 0 {
 		return
 	}
-	t.CallsGivenUp, t.WaitingFor = why, nil
+	t.CallsCanceledReason, t.WaitingFor = why, nil
 	in.PendingCalls, in.CallsRequiringAction, in.Decisions, in.LastRole = 0, 0, nil, v1alpha1.RoleTool
 }
 

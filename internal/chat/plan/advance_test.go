@@ -195,7 +195,7 @@ func TestWaitingWithAPromptIsNotReady(t *testing.T) {
 	w.chat.Spec.Prompt = "hello"
 	w.pass(nil).want("Waiting v0 /0 - []")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonBeginning {
+		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonStarting {
 		t.Errorf("Ready is %+v", ready)
 	}
 }

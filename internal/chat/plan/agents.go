@@ -14,8 +14,8 @@ func changeAgents(p *pass) error {
 		p.plan.Asks.Agents = of
 		return nil
 	}
-	for _, refused := range p.facts.AgentsRefused {
-		p.notice(v1alpha1.EventAgentRefused, v1alpha1.EventActionCommit, refused)
+	for _, refused := range p.facts.AgentsRejected {
+		p.notice(v1alpha1.EventAgentRejected, v1alpha1.EventActionCommit, refused)
 	}
 	p.status().Internal.AgentsOf = ""
 	return nil

@@ -19,10 +19,10 @@ func TestSubChatsStartBeforeNextDecision(t *testing.T) {
 	if err != nil || todo.Asks.Agents != "c-2-1" || todo.Asks.Nothing() {
 		t.Fatalf("it asks for %+v, %v", todo.Asks, err)
 	}
-	f.AgentsOf, f.AgentsRefused = "c-2-1", []string{"exceeded quota"}
+	f.AgentsOf, f.AgentsRejected = "c-2-1", []string{"exceeded quota"}
 	todo, err = Advance(f)
 	told := slices.ContainsFunc(todo.Notices, func(n Notice) bool {
-		return n.Reason == v1alpha1.EventAgentRefused && n.Note == "exceeded quota"
+		return n.Reason == v1alpha1.EventAgentRejected && n.Note == "exceeded quota"
 	})
 	if err != nil || todo.Asks.Agents != "" || todo.Status.Internal.AgentsOf != "" || !told {
 		t.Errorf("it asks for %+v, keeps %q, tells %+v, %v", todo.Asks, todo.Status.Internal.AgentsOf, todo.Notices, err)

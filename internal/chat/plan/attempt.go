@@ -129,7 +129,7 @@ func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v
 	if g.PendingCalls > 0 {
 		in.CallingMessage = reply.Name
 	}
-	t.CallsGivenUp, t.WaitingFor = "", waitingCalls(g.WaitingFor)
+	t.CallsCanceledReason, t.WaitingFor = "", waitingCalls(g.WaitingFor)
 }
 
 // accountStep adds what a step has used up.
@@ -165,7 +165,7 @@ func beginAttempt(p *pass, action v1alpha1.GenerationAction) {
 	}
 	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace
 	internal.Compaction = compactionCause(p, action)
-	st.Internal.MCPServers, st.Internal.Budgets = addresses(p.facts.Servers), budgetsInForce(p)
+	st.Internal.MCPServers, st.Internal.Budgets = addresses(p.facts.Servers), effectiveBudgets(p)
 	setAttempt(st, attemptRecord{underWay: next, internal: internal})
 	st.Model = model.Name
 }
@@ -174,6 +174,6 @@ func beginAttempt(p *pass, action v1alpha1.GenerationAction) {
 // that attempt alone.
 func inherited(last *v1alpha1.AttemptInternalStatus) v1alpha1.AttemptInternalStatus {
 	return v1alpha1.AttemptInternalStatus{
-		LostAttempts: last.LostAttempts, RuledOut: slices.Clone(last.RuledOut), RetryAfter: slices.Clone(last.RetryAfter),
+		LostAttempts: last.LostAttempts, ExcludedModels: slices.Clone(last.ExcludedModels), RetryAfter: slices.Clone(last.RetryAfter),
 	}
 }

@@ -29,9 +29,9 @@ func markClass(p *pass) {
 	conditions.MarkIgnored(st, class.Name, class.Ignored, p.facts.Now)
 }
 
-func inForce(class *v1alpha1.ChatClass) *v1alpha1.ChatClassInForce {
+func inForce(class *v1alpha1.ChatClass) *v1alpha1.AppliedChatClass {
 	if class == nil {
 		return nil
 	}
-	return &v1alpha1.ChatClassInForce{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
+	return &v1alpha1.AppliedChatClass{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
 }

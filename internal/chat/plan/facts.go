@@ -52,10 +52,10 @@ type Facts struct {
 	Requests []Request
 	// Suspended is true when the chat's work is held.
 	Suspended bool
-	// AgentsOf is the message whose decisions about sub-chats have been carried out, and AgentsRefused what the API server
+	// AgentsOf is the message whose decisions about sub-chats have been carried out, and AgentsRejected what the API server
 	// says against those that it does not take.
-	AgentsOf      string
-	AgentsRefused []string
+	AgentsOf       string
+	AgentsRejected []string
 	// SubChats are those for which calls of the turn wait, as far as the plan asked for them:
 	// true for one that is still at work.
 	SubChats map[string]bool
@@ -69,10 +69,10 @@ type Facts struct {
 	HasWorkspace bool
 	// HasSubChats is true when the chat has sub-chats.
 	HasSubChats bool
-	// RestingBelow is since when the chats below have had nothing to do; zero if there are none, or if that decides
+	// IdleBelow is since when the chats below have had nothing to do; zero if there are none, or if that decides
 	// nothing. AtWorkBelow is true while one of them has.
-	RestingBelow time.Time
-	AtWorkBelow  bool
+	IdleBelow   time.Time
+	AtWorkBelow bool
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
 	// to generate then.
 	Pod string
@@ -80,8 +80,8 @@ type Facts struct {
 	ModelLimit *ModelLimit
 	// NoCapacity says which limit keeps the chat from generating, and what to do; empty when it may.
 	NoCapacity string
-	// PodRefused is why the API server refuses the generation pod that the next step needs; empty unless it was tried.
-	PodRefused string
+	// PodRejected is why the API server refuses the generation pod that the next step needs; empty unless it was tried.
+	PodRejected string
 	// PromptMissing is true when the message that spec.prompt stands for has yet to be created.
 	// Nothing else is taken up before it.
 	PromptMissing bool

@@ -12,11 +12,11 @@ import (
 )
 
 // wantGivenUp checks why the calls of the newest reply were given up, and why those before the turn's message were.
-func (w *world) wantGivenUp(now, before v1alpha1.CallsGivenUp) *world {
+func (w *world) wantGivenUp(now, before v1alpha1.CallsCanceledReason) *world {
 	w.t.Helper()
-	if got := recordOf(&w.chat.Status); got.CallsGivenUp != now || got.Internal.CallsGivenUpBefore != before {
-		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q", got.CallsGivenUp,
-			got.Internal.CallsGivenUpBefore, now, before)
+	if got := recordOf(&w.chat.Status); got.CallsCanceledReason != now || got.Internal.CallsCanceledReasonBefore != before {
+		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q", got.CallsCanceledReason,
+			got.Internal.CallsCanceledReasonBefore, now, before)
 	}
 	return w
 }
@@ -30,18 +30,18 @@ func TestNextStepReceivesReasonOfAbandonedCalls(t *testing.T) {
 	late := func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultApprovalDeadline + time.Second) }
 	for name, c := range map[string]struct {
 		do   func(w *world)
-		want v1alpha1.CallsGivenUp
+		want v1alpha1.CallsCanceledReason
 	}{
 		"the deadline":           {func(w *world) { w.pass(late) }, v1alpha1.CallsTimedOut},
-		"an interruption":        {func(w *world) { w.ask(v1alpha1.RequestInterrupt) }, v1alpha1.CallsCancelled},
+		"an interruption":        {func(w *world) { w.ask(v1alpha1.RequestInterrupt) }, v1alpha1.CallsCanceled},
 		"a message that cuts in": {func(w *world) { w.cutIn("b") }, v1alpha1.CallsInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := waitsForApproval(t).wantGivenUp("", "")
 			c.do(w)
 			w.wantGivenUp(c.want, "").answer(chattest.CallsRequiring(v1alpha1.RequiresApproval, "1"))
-			if got := w.chat.Status.Turn; got.Message == "a" && got.CallsGivenUp != "" {
-				t.Errorf("a step that follows the calls leaves %q", got.CallsGivenUp)
+			if got := w.chat.Status.Turn; got.Message == "a" && got.CallsCanceledReason != "" {
+				t.Errorf("a step that follows the calls leaves %q", got.CallsCanceledReason)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestNextMessageRecordsReasonOfAbandonedCalls(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ended *world
-		want  v1alpha1.CallsGivenUp
+		want  v1alpha1.CallsCanceledReason
 	}{
 		"interrupted": {interruptedTurn(t), v1alpha1.CallsInterrupted},
 		"failed": {newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Fails(v1alpha1.ErrorRequestRejected)),

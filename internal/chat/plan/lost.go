@@ -46,8 +46,8 @@ func loseAttempt(p *pass) error {
 // describeLoss says which attempt was lost, and why.
 func describeLoss(p *pass, lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
 	message := fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt)
-	if attempts.NameTaken(p.chat, p.status(), p.facts.Result) {
-		return v1alpha1.ErrorResultNameTaken,
+	if attempts.NameConflict(p.chat, p.status(), p.facts.Result) {
+		return v1alpha1.ErrorResultNameConflict,
 			clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name",
 				lost.Attempt, p.facts.Result.Name), maxMessage)
 	}
@@ -67,7 +67,7 @@ func describeLoss(p *pass, lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReaso
 // attemptGone reports whether the attempt under way has no result and will have none.
 func attemptGone(p *pass) bool {
 	return p.facts.PodLost || attemptOverdue(p) || resultDeleted(p) ||
-		attempts.NameTaken(p.chat, p.status(), p.facts.Result)
+		attempts.NameConflict(p.chat, p.status(), p.facts.Result)
 }
 
 // attemptOverdue reports whether the pod of the attempt under way is there, and has had all the time for it.
@@ -82,7 +82,7 @@ func resultDeleted(p *pass) bool {
 // attemptsExhausted is the error of a step whose last attempt was lost.
 func attemptsExhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason,
 	last string) v1alpha1.GenerationError {
-	if why == v1alpha1.ErrorResultNameTaken {
+	if why == v1alpha1.ErrorResultNameConflict {
 		return v1alpha1.GenerationError{
 			Reason: why, Message: last,
 			Advice: "Delete that message, find out who creates such, then send a message to continue",

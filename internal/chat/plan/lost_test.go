@@ -69,8 +69,8 @@ func TestExhaustedAttemptsSayHowManyWereLost(t *testing.T) {
 
 func TestLostAttemptWaitsForCapacityAndPod(t *testing.T) {
 	for reason, held := range map[v1alpha1.ConditionReason]func(*Facts){
-		v1alpha1.ReasonWaitingForCapacity:   func(f *Facts) { f.NoCapacity = "full" },
-		v1alpha1.ReasonGenerationPodRefused: func(f *Facts) { f.PodRefused = "exceeded quota" },
+		v1alpha1.ReasonWaitingForCapacity:    func(f *Facts) { f.NoCapacity = "full" },
+		v1alpha1.ReasonGenerationPodRejected: func(f *Facts) { f.PodRejected = "exceeded quota" },
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			w := newWorld(t).say("a").pass(func(f *Facts) { lost("")(f); held(f) }).want("Running v1 a/1 - []")

@@ -27,7 +27,7 @@ func TestMissingReferenceIsProgressUntilItsPatienceEnds(t *testing.T) {
 			6 * time.Second},
 		"a chat that has waited long enough": {v1alpha1.ErrorModelConfigNotFound, 10 * time.Second, 10 * time.Second, true,
 			0},
-		"a new chat that there is no way for": {v1alpha1.ErrorFamilyLimitExceeded, 0, 0, true, 0},
+		"a new chat that there is no way for": {v1alpha1.ErrorSubChatLimitExceeded, 0, 0, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -16,7 +16,7 @@ func approved(t *testing.T) *world {
 	w := waitsForApproval(t)
 	w.chat.Spec.Mode = v1alpha1.ModePlan
 	w.approve("1", v1alpha1.DecisionApprove).answer(chattest.Results("1"), chattest.PlanApproved())
-	if got := w.chat.ModeInForce(); got != "" {
+	if got := w.chat.EffectiveMode(); got != "" {
 		t.Fatalf("a chat whose plan was approved has mode %q", got)
 	}
 	return w
@@ -28,7 +28,7 @@ func TestApprovedPlanEndsPlanModeForTurn(t *testing.T) {
 		t.Error("a later step of the turn plans again")
 	}
 	w.answer(chattest.Says("Done.")).say("b")
-	if got := w.chat.ModeInForce(); got != v1alpha1.ModePlan {
+	if got := w.chat.EffectiveMode(); got != v1alpha1.ModePlan {
 		t.Errorf("the next turn has mode %q", got)
 	}
 }

@@ -111,7 +111,7 @@ func TestReachedBudgetHoldsTurnUntilRaised(t *testing.T) {
 
 	w.chat.Spec.Limits.Budget.Amount = "0.02"
 	w.pass(priced(nil)).want("Running v3 c-2-1/3 1:GenerateAssistant [b]")
-	want := []v1alpha1.BudgetInForce{{Budget: *w.chat.Spec.Limits.Budget}}
+	want := []v1alpha1.EffectiveBudget{{Budget: *w.chat.Spec.Limits.Budget}}
 	if diff := cmp.Diff(want, w.chat.Status.Internal.Budgets); diff != "" {
 		t.Errorf("the attempt is not told its budgets (-want +got):\n%s", diff)
 	}
@@ -308,7 +308,7 @@ func TestABudgetCountsForTheFamily(t *testing.T) {
 				w.wantHeld(c.reason, c.says)
 				return
 			}
-			want := []v1alpha1.BudgetInForce{
+			want := []v1alpha1.EffectiveBudget{
 				{Budget: v1alpha1.Budget{Currency: "USD", Amount: "0.01"}, OthersMicroUnits: 8_000},
 				{Budget: v1alpha1.Budget{Currency: "USD", Amount: "0.005"}, Chat: "root", OthersMicroUnits: 3_000},
 			}

@@ -158,19 +158,19 @@ func blockedBy(p *pass, message Message) *v1alpha1.GenerationError {
 	return why
 }
 
-// budgetsInForce are those that the chat must keep.
-func budgetsInForce(p *pass) []v1alpha1.BudgetInForce {
+// effectiveBudgets are those that the chat must keep.
+func effectiveBudgets(p *pass) []v1alpha1.EffectiveBudget {
 	var own *v1alpha1.Budget
 	if limits := p.chat.Spec.Limits; limits != nil {
 		own = limits.Budget
 	}
-	return budget.InForce(own, cost.Sum(p.status().DeletedCost, p.facts.CostBelow), p.facts.BudgetsAbove)
+	return budget.Effective(own, cost.Sum(p.status().DeletedCost, p.facts.CostBelow), p.facts.BudgetsAbove)
 }
 
 // withPrices are the models whose prices the budgets of the chat need, in their order; all of them if none has such
 // prices.
 func withPrices(p *pass, models []Alternative) []Alternative {
-	all := budgetsInForce(p)
+	all := effectiveBudgets(p)
 	unpriced := func(m Alternative) bool {
 		return budget.Unpriced(all, budget.Call{Config: m.Config, Currency: m.Currency}) != nil
 	}
@@ -183,7 +183,7 @@ func withPrices(p *pass, models []Alternative) []Alternative {
 // overBudget is why budgets do not let the action call its model; nil if they do, or if it calls none. An attempt that
 // waits for something else, such as a class, has no model yet.
 func overBudget(p *pass, action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
-	all := budgetsInForce(p)
+	all := effectiveBudgets(p)
 	if model, _ := answeringModel(p); len(all) == 0 || model == nil || action == v1alpha1.ActionExecuteTools {
 		return nil
 	}

@@ -20,15 +20,15 @@ func readyOf(w *world) *metav1.Condition {
 
 func TestRefusedPodHoldsTheTurnAndSaysWhy(t *testing.T) {
 	refused := func(f *Facts) {
-		f.PodRefused = "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
+		f.PodRejected = "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
 	}
 	w := newWorld(t).pass(func(f *Facts) { refused(f); f.Open = messages(false, "a") }).want("Running v1 a/1 - []")
 	if ready := readyOf(w); ready.Status != metav1.ConditionUnknown ||
-		v1alpha1.ReasonOf(ready) != v1alpha1.ReasonGenerationPodRefused ||
+		v1alpha1.ReasonOf(ready) != v1alpha1.ReasonGenerationPodRejected ||
 		!strings.Contains(ready.Message, "exceeded quota: none") {
 		t.Errorf("Ready is %+v", ready)
 	}
-	if n := w.last.Notices; len(n) != 1 || n[0].Reason != v1alpha1.EventGenerationPodRefused {
+	if n := w.last.Notices; len(n) != 1 || n[0].Reason != v1alpha1.EventGenerationPodRejected {
 		t.Errorf("the first refusal gives notice of %+v", n)
 	}
 	w.later(10 * time.Second)
@@ -43,8 +43,8 @@ func TestRefusedPodHoldsTheTurnAndSaysWhy(t *testing.T) {
 }
 
 func TestAChatWithoutAPodCanBeInterrupted(t *testing.T) {
-	w := newWorld(t).pass(func(f *Facts) { f.Open, f.PodRefused = messages(false, "a"), "no" })
-	w.pass(func(f *Facts) { f.Requests, f.PodRefused = []Request{{v1alpha1.RequestInterrupt, "t"}}, "no" }).
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.PodRejected = messages(false, "a"), "no" })
+	w.pass(func(f *Facts) { f.Requests, f.PodRejected = []Request{{v1alpha1.RequestInterrupt, "t"}}, "no" }).
 		want("Waiting v2 a/1 - []")
 }
 
@@ -58,11 +58,11 @@ func TestPromptCreationFailureIsReported(t *testing.T) {
 		again  time.Duration
 	}{
 		"the name is taken": {NoPrompt{Message: "c-prompt"}, time.Minute, metav1.ConditionFalse,
-			v1alpha1.ReasonPromptNameTaken, "delete that message", 0},
+			v1alpha1.ReasonPromptNameConflict, "delete that message", 0},
 		"the name may become free": {NoPrompt{Message: "c-prompt"}, time.Second, metav1.ConditionUnknown,
-			v1alpha1.ReasonPromptNameTaken, "c-prompt", 9 * time.Second},
+			v1alpha1.ReasonPromptNameConflict, "c-prompt", 9 * time.Second},
 		"the API server does not let it": {NoPrompt{Message: "c-prompt", Refused: "exceeded quota"}, time.Minute,
-			metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused, "exceeded quota", 0},
+			metav1.ConditionUnknown, v1alpha1.ReasonPromptRejected, "exceeded quota", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 // allOfATurn is a memory of a turn in which everything is remembered that can be.
 func allOfATurn() v1alpha1.TurnInternalStatus {
 	return v1alpha1.TurnInternalStatus{
-		ResumedVersion: 1, ContentHash: "h", MessageUID: "u", CallsGivenUpBefore: v1alpha1.CallsFailed,
+		ResumedVersion: 1, ContentHash: "h", MessageUID: "u", CallsCanceledReasonBefore: v1alpha1.CallsFailed,
 		LastRole:       v1alpha1.RoleAssistant,
 		CallingMessage: "c", AskingMessage: "d", PendingCalls: 2, CallsRequiringAction: 1, NeedsWorkspace: true,
 		ReplyOutcome: v1alpha1.ReplyPaused, Pauses: 1, InvalidOutputs: 1,
@@ -29,7 +29,7 @@ func allOfATurn() v1alpha1.TurnInternalStatus {
 // allOfAnAttempt is the same of attempts.
 func allOfAnAttempt() v1alpha1.AttemptInternalStatus {
 	return v1alpha1.AttemptInternalStatus{
-		LostAttempts: 1, RuledOut: []string{"other"}, AfterEmptyReply: true, HasSubChats: true, HasWorkspace: true,
+		LostAttempts: 1, ExcludedModels: []string{"other"}, AfterEmptyReply: true, HasSubChats: true, HasWorkspace: true,
 		Compaction: &v1alpha1.CompactionCause{UsagePercent: 80},
 		RetryAfter: []v1alpha1.ModelRetryAfter{{ModelConfig: "third", Time: metav1.NewMicroTime(now.Add(time.Hour))}},
 	}
@@ -52,7 +52,7 @@ func TestReplacedTurnStateIsCleared(t *testing.T) {
 	}{
 		"the next message begins a turn": {
 			func(f *Facts) { f.Open = messages(false, "b") },
-			v1alpha1.TurnInternalStatus{ContentHash: "hash of b", CallsGivenUpBefore: v1alpha1.CallsInterrupted,
+			v1alpha1.TurnInternalStatus{ContentHash: "hash of b", CallsCanceledReasonBefore: v1alpha1.CallsInterrupted,
 				LastRole: v1alpha1.RoleUser},
 		},
 		"an edit begins the turn again": {

@@ -55,7 +55,7 @@ func settleReport(p *pass) {
 // addHoldReasons adds what holds work that is due.
 func addHoldReasons(p *pass, facts *conditions.ChatFacts) {
 	facts.Held, facts.OverBudget = p.held, p.overBudget
-	facts.NoCapacity, facts.PodRefused = p.facts.NoCapacity, p.facts.PodRefused
+	facts.NoCapacity, facts.PodRejected = p.facts.NoCapacity, p.facts.PodRejected
 	facts.ServersStarting = startingServers(p, p.facts.Servers)
 	if limit := p.facts.ModelLimit; limit != nil {
 		facts.ModelLimit, facts.ModelLimitUntil = limit.Message, limit.Until
@@ -135,9 +135,9 @@ func mayResolve(p *pass, blocked *v1alpha1.GenerationError) bool {
 
 // refusals are the Events for reasons of Ready that make one when they come up, and not again while they last.
 var refusals = map[v1alpha1.ConditionReason]v1alpha1.EventReason{
-	v1alpha1.ReasonGenerationPodRefused: v1alpha1.EventGenerationPodRefused,
-	v1alpha1.ReasonPromptRefused:        v1alpha1.EventPromptRefused,
-	v1alpha1.ReasonPromptNameTaken:      v1alpha1.EventPromptNameTaken,
+	v1alpha1.ReasonGenerationPodRejected: v1alpha1.EventGenerationPodRejected,
+	v1alpha1.ReasonPromptRejected:        v1alpha1.EventPromptRejected,
+	v1alpha1.ReasonPromptNameConflict:    v1alpha1.EventPromptNameConflict,
 }
 
 // promptProblem is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of

@@ -16,7 +16,7 @@ import (
 // people could see it, and the decision rests on nothing of this very pass.
 func settleRetention(p *pass) {
 	st, before := p.status(), p.chat.Status.ExpiresAt
-	st.RestingSince, st.ExpiresAt = idleSince(p), nil
+	st.IdleSince, st.ExpiresAt = idleSince(p), nil
 	at := expiresAt(p)
 	if at.IsZero() {
 		return
@@ -35,7 +35,7 @@ func settleRetention(p *pass) {
 // idleSince is since when the chat has had nothing to do; nil while it has. Whatever the state machine did to it
 // counts as something.
 func idleSince(p *pass) *metav1.Time {
-	since := p.chat.Status.RestingSince
+	since := p.chat.Status.IdleSince
 	switch {
 	case !isIdle(p):
 		return nil
@@ -61,7 +61,7 @@ func isIdle(p *pass) bool {
 }
 
 func exceedsTreeLimits(p *pass) bool {
-	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorFamilyLimitExceeded
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorSubChatLimitExceeded
 }
 
 // isStillOpen reports whether the pass has neither taken the message up nor refused it.
@@ -73,12 +73,12 @@ func isStillOpen(p *pass, m Message) bool {
 // expiresAt is when the chat goes: so long after it and all below it came to rest; zero: it is kept. Without its class
 // nobody knows for how long that is.
 func expiresAt(p *pass) (at time.Time) {
-	after, since := p.chat.Spec.Retention.DeleteAfter(), p.status().RestingSince
+	after, since := p.chat.Spec.Retention.DeleteAfter(), p.status().IdleSince
 	if after == 0 || since == nil || p.chat.Spec.ParentRef != nil || p.facts.AtWorkBelow || classMissing(p) {
 		return at
 	}
-	if p.facts.RestingBelow.After(since.Time) {
-		return p.facts.RestingBelow.Add(after)
+	if p.facts.IdleBelow.After(since.Time) {
+		return p.facts.IdleBelow.Add(after)
 	}
 	return since.Add(after)
 }

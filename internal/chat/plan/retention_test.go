@@ -40,7 +40,7 @@ func (w *world) expires(want time.Time) *world {
 // rests holds since when the chat rests, as its status says; zero: it does not.
 func (w *world) isIdle(since time.Time) *world {
 	w.t.Helper()
-	got := w.chat.Status.RestingSince
+	got := w.chat.Status.IdleSince
 	if (got == nil) != since.IsZero() || got != nil && !got.Time.Equal(since) {
 		w.t.Errorf("the chat rests since %v, want %v", got, since)
 	}
@@ -93,7 +93,7 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 		"that it is archived":                 {func(w *world) { w.facts = func(f *Facts) { f.Archive = true } }, false},
 		"that it is suspended":                {func(w *world) { w.facts = func(f *Facts) { f.Suspended = true } }, false},
 		"a message that nobody can answer":    {open(v1alpha1.ErrorModelConfigNotFound), true},
-		"one beyond the limits of its family": {open(v1alpha1.ErrorFamilyLimitExceeded), false},
+		"one beyond the limits of its family": {open(v1alpha1.ErrorSubChatLimitExceeded), false},
 		"a turn over budget": {func(w *world) {
 			w.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
 			w.say("b").wantHeld(v1alpha1.ErrorModelPriceMissing, "")
@@ -148,16 +148,16 @@ func TestAFamilyRestsWhenItsLastMemberDoes(t *testing.T) {
 	w.facts = func(f *Facts) { f.HasSubChats, f.AtWorkBelow = true, true }
 	w.later(time.Minute).isIdle(now).expires(time.Time{})
 	later := now.Add(30 * time.Minute)
-	w.facts = func(f *Facts) { f.HasSubChats, f.RestingBelow = true, later }
+	w.facts = func(f *Facts) { f.HasSubChats, f.IdleBelow = true, later }
 	w.later(time.Hour).isIdle(now).expires(later.Add(anHour))
-	w.facts = func(f *Facts) { f.HasSubChats, f.RestingBelow = true, now.Add(-anHour) }
+	w.facts = func(f *Facts) { f.HasSubChats, f.IdleBelow = true, now.Add(-anHour) }
 	w.pass(nil).expires(now.Add(anHour))
 }
 
 func TestTheTimerIsFoundAgain(t *testing.T) {
 	since := metav1.NewTime(now)
 	w := keptAnHour(t).say("a").answer(chattest.Says("hi"))
-	w.chat.Status.RestingSince, w.chat.Status.ExpiresAt = &since, new(metav1.NewTime(now.Add(anHour)))
+	w.chat.Status.IdleSince, w.chat.Status.ExpiresAt = &since, new(metav1.NewTime(now.Add(anHour)))
 	if w.later(20 * time.Minute); w.last.Again != 40*time.Minute {
 		t.Errorf("a manager that begins looks again in %v", w.last.Again)
 	}

@@ -45,7 +45,7 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, last attemptRec
 		if !AsksFallbacks(e.Reason) {
 			return nil
 		}
-		retry.internal.RuledOut = append(retry.internal.RuledOut, failed.ModelConfig)
+		retry.internal.ExcludedModels = append(retry.internal.ExcludedModels, failed.ModelConfig)
 	}
 	if failed.Attempt >= mostAttempts(models, policy, e.Reason) {
 		return nil
@@ -75,8 +75,8 @@ func mostAttempts(models []Alternative, policy *v1alpha1.RetryPolicy, reason v1a
 // from 0. A lost attempt says nothing about a model.
 func round(models []Alternative, retry *attemptRecord) int {
 	in := &retry.internal
-	left := len(models) - len(in.RuledOut)
-	return max(0, int(retry.next.Attempt-in.LostAttempts)-1-len(in.RuledOut)) / max(1, left)
+	left := len(models) - len(in.ExcludedModels)
+	return max(0, int(retry.next.Attempt-in.LostAttempts)-1-len(in.ExcludedModels)) / max(1, left)
 }
 
 // setNext chooses the model that can be asked soonest: those behind the one that failed now,
@@ -92,7 +92,7 @@ func setNext(retry *attemptRecord, models []Alternative, failed string, now, aga
 		if asked := retryAfterOf(retry.internal.RetryAfter, name); asked.After(ready) {
 			ready = asked
 		}
-		if !slices.Contains(retry.internal.RuledOut, name) &&
+		if !slices.Contains(retry.internal.ExcludedModels, name) &&
 			(retry.next.ModelConfig == "" || ready.Before(retry.next.At.Time)) {
 			retry.next.ModelConfig, retry.next.At = name, metav1.NewMicroTime(ready)
 		}
@@ -188,7 +188,7 @@ func nextModel(p *pass, action v1alpha1.GenerationAction) Alternative {
 	for i := range models {
 		next := models[(first+i)%len(models)]
 		switch {
-		case ruledOut(p, next):
+		case excludedModels(p, next):
 		case !p.facts.Now.Before(next.NotBefore):
 			return next
 		case next.NotBefore.Before(best.NotBefore):
@@ -209,11 +209,11 @@ func nextInOrder(p *pass, models []Alternative) int {
 		return i
 	}
 	// The one that was wanted has been taken out of the configuration since.
-	return max(0, slices.IndexFunc(models, func(m Alternative) bool { return !ruledOut(p, m) }))
+	return max(0, slices.IndexFunc(models, func(m Alternative) bool { return !excludedModels(p, m) }))
 }
 
-// ruledOut reports whether the model has failed for good in this step.
-func ruledOut(p *pass, m Alternative) bool {
+// excludedModels reports whether the model has failed for good in this step.
+func excludedModels(p *pass, m Alternative) bool {
 	st := p.status()
-	return st.Retry != nil && slices.Contains(st.Internal.Attempt.RuledOut, m.Config)
+	return st.Retry != nil && slices.Contains(st.Internal.Attempt.ExcludedModels, m.Config)
 }

@@ -172,15 +172,15 @@ func TestModelIsRuledOutForTheStepAlone(t *testing.T) {
 	w.say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Running v1 a/1 2:GenerateAssistant []")
 	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []").later(time.Second)
 	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "second" || got.Attempt != 3 ||
-		len(w.remembered().RuledOut) != 1 {
+		len(w.remembered().ExcludedModels) != 1 {
 		t.Fatalf("asked %+v, with %+v", got, w.remembered())
 	}
 	w.pass(func(f *Facts) { f.PodLost = true })
-	if got := w.chat.Status.Generation; got.ModelConfig != "second" || len(w.remembered().RuledOut) != 1 {
+	if got := w.chat.Status.Generation; got.ModelConfig != "second" || len(w.remembered().ExcludedModels) != 1 {
 		t.Errorf("after its pod was lost: %+v, with %+v", got, w.remembered())
 	}
 	w.answer(chattest.Calls("1")).answer(chattest.Results("1"))
-	if got := w.chat.Status.Generation; got.ModelConfig != "default" || w.remembered().RuledOut != nil {
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || w.remembered().ExcludedModels != nil {
 		t.Errorf("the next step begins with %+v and %+v", got, w.remembered())
 	}
 }
@@ -188,7 +188,7 @@ func TestModelIsRuledOutForTheStepAlone(t *testing.T) {
 func TestNonRetryableRequestErrorSkipsFallbacks(t *testing.T) {
 	for _, reason := range []v1alpha1.ErrorReason{
 		v1alpha1.ErrorRequestRejected, v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong,
-		v1alpha1.ErrorHistoryBroken, v1alpha1.ErrorInternal,
+		v1alpha1.ErrorHistoryInconsistent, v1alpha1.ErrorInternal,
 	} {
 		w := newWorld(t)
 		w.facts = models("second")

@@ -20,7 +20,7 @@ var summaries = map[v1alpha1.ChatPhase]string{
 
 // endedWithReply reports whether a turn ended with a reply, of which a model may say more.
 func endedWithReply(result v1alpha1.TurnResult) bool {
-	return result == v1alpha1.TurnAnswered || result == v1alpha1.TurnCutByLength || result == v1alpha1.TurnRefused
+	return result == v1alpha1.TurnAnswered || result == v1alpha1.TurnMaxTokensReached || result == v1alpha1.TurnRefused
 }
 
 // takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened
@@ -41,7 +41,7 @@ func takeSummary(p *pass) error {
 	}
 	g := summary.Spec.Generation
 	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
-		st.Turn.Summary, st.Turn.SummarySource = summaries[st.Phase], v1alpha1.TurnSummaryUnwritten
+		st.Turn.Summary, st.Turn.SummarySource = summaries[st.Phase], v1alpha1.TurnSummaryUnavailable
 	}
 	accountStep(p, summary)
 	return nil
@@ -55,7 +55,7 @@ func describesHead(p *pass, g *v1alpha1.MessageGeneration) bool {
 
 // hasModelSummary reports whether a model has been asked what became of the turn, and has been paid for it.
 func hasModelSummary(t *v1alpha1.TurnStatus) bool {
-	return t.SummarySource == v1alpha1.TurnSummaryFromModel || t.SummarySource == v1alpha1.TurnSummaryUnwritten
+	return t.SummarySource == v1alpha1.TurnSummaryFromModel || t.SummarySource == v1alpha1.TurnSummaryUnavailable
 }
 
 // settleSummary says how the turn stands where no model has said what became of it.

@@ -78,7 +78,7 @@ func TestEmptyTurnSummaryIsPaidOnce(t *testing.T) {
 	w := summarized(t).say("a").answer(chattest.Says("hi"))
 	before := w.chat.Status
 	said := func(f *Facts) { f.Summary = w.summary("", before.History.Version, nil) }
-	w.pass(said).pass(said).wantSummary("Finished", v1alpha1.TurnSummaryUnwritten)
+	w.pass(said).pass(said).wantSummary("Finished", v1alpha1.TurnSummaryUnavailable)
 	if got := w.chat.Status.Usage.TotalTokens; got != before.Usage.TotalTokens+4 {
 		t.Errorf("the usage is %d", got)
 	}

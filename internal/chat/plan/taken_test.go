@@ -29,7 +29,7 @@ func TestAllResultNamesTakenFailsTheTurn(t *testing.T) {
 		w.answer(chattest.Says("hi"), strangers["not generated"]).later(time.Hour)
 	}
 	w.want("Error v1 a/1 - []")
-	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorResultNameTaken || e.Retryable || e.Advice == "" {
+	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorResultNameConflict || e.Retryable || e.Advice == "" {
 		t.Errorf("the error is %+v", e)
 	}
 }
@@ -53,7 +53,7 @@ func TestTheRetryAfterATakenNameSaysSo(t *testing.T) {
 		t.Fatalf("the attempt under way is %+v", g)
 	}
 	w.answer(chattest.Says("hi"), strangers["another pod"]) // The second in a row waits.
-	if r := w.chat.Status.Retry; r == nil || r.Reason != v1alpha1.ErrorResultNameTaken {
+	if r := w.chat.Status.Retry; r == nil || r.Reason != v1alpha1.ErrorResultNameConflict {
 		t.Errorf("the retry is %+v", r)
 	}
 }

@@ -149,7 +149,7 @@ func turnOf(m *v1alpha1.ChatMessage) TurnRecord {
 		Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, ReasoningEffort: m.Spec.ReasoningEffort,
 	}, v1alpha1.TurnInternalStatus{
 		ResumedVersion: m.Status.ResumedVersion, ContentHash: m.Status.ContentHash,
-		CallsGivenUpBefore: m.Status.CallsGivenUpBefore, LastRole: m.Spec.LastRole(), MessageUID: string(m.UID),
+		CallsCanceledReasonBefore: m.Status.CallsCanceledReasonBefore, LastRole: m.Spec.LastRole(), MessageUID: string(m.UID),
 	}}
 	if ref := m.Spec.ModelConfigRef; ref != nil {
 		t.ModelConfig = ref.Name

@@ -178,7 +178,7 @@ func beginTurn(p *pass, message string) {
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
 		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
 	}, v1alpha1.TurnInternalStatus{
-		ContentHash: begins.ContentHash, CallsGivenUpBefore: before.CallsGivenUpBefore, MessageUID: begins.UID,
+		ContentHash: begins.ContentHash, CallsCanceledReasonBefore: before.CallsCanceledReasonBefore, MessageUID: begins.UID,
 		LastRole: cmp.Or(begins.LastRole, v1alpha1.RoleUser),
 	}})
 	before.Message, before.UID, before.ContentHash = message, begins.UID, begins.ContentHash
@@ -190,7 +190,7 @@ func beginTurn(p *pass, message string) {
 // have no result. An edited message knows it from its first commit.
 func beforeCommit(p *pass, message string) v1alpha1.CommittedMessage {
 	if e := p.facts.Edited; e != nil && e.Name == message && p.firing.Event == machine.EditMessage {
-		return v1alpha1.CommittedMessage{CallsGivenUpBefore: e.Commit.CallsGivenUpBefore, PreviousTurn: e.Commit.PreviousTurn}
+		return v1alpha1.CommittedMessage{CallsCanceledReasonBefore: e.Commit.CallsCanceledReasonBefore, PreviousTurn: e.Commit.PreviousTurn}
 	}
 	t := p.status().Turn
 	if t == nil {
@@ -199,7 +199,7 @@ func beforeCommit(p *pass, message string) v1alpha1.CommittedMessage {
 	endTurn(p, v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
 	outcome := conditions.OutcomeOf(t, &p.status().Internal.Turn, p.status().LastError)
 	outcome.Error = clip.Ellipsis(outcome.Error, maxOutcomeError)
-	return v1alpha1.CommittedMessage{CallsGivenUpBefore: t.CallsGivenUp, PreviousTurn: outcome}
+	return v1alpha1.CommittedMessage{CallsCanceledReasonBefore: t.CallsCanceledReason, PreviousTurn: outcome}
 }
 
 // maxOutcomeError bounds TurnOutcome.Error.

@@ -63,7 +63,7 @@ func TestTheStepAfterTheCallsNeedsNoWorkspace(t *testing.T) {
 func TestChatWaitingForWorkspaceCanBeInterrupted(t *testing.T) {
 	w := housed(t, "the node is full")
 	w.pass(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "now"}} })
-	if got := w.chat.Status.Turn.CallsGivenUp; w.chat.Status.Generation != nil || got == "" {
+	if got := w.chat.Status.Turn.CallsCanceledReason; w.chat.Status.Generation != nil || got == "" {
 		t.Errorf("the attempt is %+v, its calls are given up because of %q", w.chat.Status.Generation, got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // Rest is since when none of the chats has had anything to do; zero if there are none. atWork is true while one has.
 func Rest(chats []*v1alpha1.Chat) (since time.Time, atWork bool) {
 	for _, chat := range chats {
-		rests := chat.Status.RestingSince
+		rests := chat.Status.IdleSince
 		if rests == nil {
 			return time.Time{}, true
 		}
@@ -28,5 +28,5 @@ func Rest(chats []*v1alpha1.Chat) (since time.Time, atWork bool) {
 // BeyondLimits reports whether the limits of its family keep the chat from beginning.
 func BeyondLimits(chat *v1alpha1.Chat) bool {
 	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
-	return v1alpha1.ReasonOf(ready) == v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded)
+	return v1alpha1.ReasonOf(ready) == v1alpha1.ConditionReason(v1alpha1.ErrorSubChatLimitExceeded)
 }

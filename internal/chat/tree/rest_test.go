@@ -15,7 +15,7 @@ import (
 func TestChatsRestSinceTheLastOfThemDoes(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	since := func(at time.Time) *v1alpha1.Chat {
-		return &v1alpha1.Chat{Status: v1alpha1.ChatStatus{RestingSince: new(metav1.NewTime(at))}}
+		return &v1alpha1.Chat{Status: v1alpha1.ChatStatus{IdleSince: new(metav1.NewTime(at))}}
 	}
 	atWork := &v1alpha1.Chat{}
 	for name, c := range map[string]struct {

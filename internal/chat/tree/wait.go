@@ -19,7 +19,7 @@ func Settled(chat *v1alpha1.Chat) bool {
 	if chat.Status.Phase.HasTurn() {
 		return ready != nil && ready.Status == metav1.ConditionFalse // Only a budget holds it then.
 	}
-	return ready != nil && v1alpha1.ReasonOf(ready) != v1alpha1.ReasonBeginning
+	return ready != nil && v1alpha1.ReasonOf(ready) != v1alpha1.ReasonStarting
 }
 
 // Descendant finds the chat of that name if it is below another one; nil if there is none. get reads a chat of the

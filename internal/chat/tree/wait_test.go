@@ -19,7 +19,7 @@ func TestChatIsSettledOnlyWithoutWorkInProgress(t *testing.T) {
 		settled bool
 	}{
 		"never looked at":       {"", "", false},
-		"beginning":             {v1alpha1.ChatWaiting, v1alpha1.ReasonBeginning, false},
+		"beginning":             {v1alpha1.ChatWaiting, v1alpha1.ReasonStarting, false},
 		"generating":            {v1alpha1.ChatRunning, v1alpha1.ReasonGenerating, false},
 		"without capacity":      {v1alpha1.ChatRunning, v1alpha1.ReasonWaitingForCapacity, false},
 		"over budget":           {v1alpha1.ChatRunning, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached), true},

@@ -88,7 +88,7 @@ type watched struct {
 func (w *watched) watch(ctx context.Context, namespace, chat string) error {
 	chats := cache.NewSharedIndexInformer(w.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
 		&v1alpha1.Chat{}, 0, cache.Indexers{})
-	selector := fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat, v1alpha1.VisibleToPeople)
+	selector := fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat, v1alpha1.VisibleToUsers)
 	notes := cache.NewSharedIndexInformer(w.client.Messages(namespace).ListerWatcher(selector), &v1alpha1.ChatMessage{}, 0,
 		cache.Indexers{})
 	w.chats, w.notes = chats.GetStore(), notes.GetStore()
@@ -188,7 +188,7 @@ var errChanged = errors.New("the conversation is changed while it is read, try a
 // read reads the newest messages of a chat as it was read; all for 0.
 func (o Objects) read(ctx context.Context, chat *v1alpha1.Chat, last int) (*Snapshot, error) {
 	notes, err := o.Messages().List(ctx, metav1.ListOptions{
-		FieldSelector: fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat.Name, v1alpha1.VisibleToPeople)})
+		FieldSelector: fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat.Name, v1alpha1.VisibleToUsers)})
 	if err != nil {
 		return nil, err
 	}

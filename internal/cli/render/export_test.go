@@ -33,7 +33,7 @@ func exportOf(said string) *Export {
 				CreatedBy: said, EditedBy: "ben", CreatedAt: noon,
 				History: []v1alpha1.PriorMessage{{Role: v1alpha1.RoleAssistant, Content: said}}}},
 			{Type: "note", Index: 1, Message: stream.Message{Name: "n", UID: "n", Role: v1alpha1.RoleUser, Content: said,
-				CreatedAt: noon, Visibility: v1alpha1.VisibleToPeople}},
+				CreatedAt: noon, Visibility: v1alpha1.VisibleToUsers}},
 			{Type: "message", Index: 1, Message: stream.Message{Name: "a", UID: "a", Role: v1alpha1.RoleAssistant,
 				CreatedAt: noon, Model: &v1alpha1.ModelIdentity{Name: said}, Usage: &v1alpha1.TokenUsage{TotalTokens: 7},
 				Cost: &v1alpha1.Cost{Currency: "EUR", MicroUnits: 1_230_000}, Warnings: []string{said},

@@ -109,8 +109,8 @@ func (p *page) header(h *prior.Header) {
 
 func (p *page) entry(e *prior.Entry) {
 	p.heading(e)
-	if e.CallsGivenUpBefore != "" {
-		p.line("The tool calls before were given up: %s.", inline(string(e.CallsGivenUpBefore)))
+	if e.CallsCanceledReasonBefore != "" {
+		p.line("The tool calls before were given up: %s.", inline(string(e.CallsCanceledReasonBefore)))
 	}
 	if e.Visibility == v1alpha1.VisibleToModel && e.Role == v1alpha1.RoleUser {
 		p.line("A message for the model alone.")

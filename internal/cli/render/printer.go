@@ -36,7 +36,7 @@ type Printer struct {
 	// wait and cancelled, the reason why calls of the newest reply have no result, are the last that were shown; warned
 	// holds the warnings that were shown.
 	wait      string
-	cancelled v1alpha1.CallsGivenUp
+	cancelled v1alpha1.CallsCanceledReason
 	warned    map[stream.Warning]bool
 }
 
@@ -160,7 +160,7 @@ func (p *Printer) part(part *stream.MessagePart) {
 // committed shows a committed message; one of a person only with everything.
 func (p *Printer) committed(m *stream.MessageCommitted, everything bool) {
 	p.heading(m.Message.Name)
-	p.showCancelled(m.Message.CallsGivenUpBefore)
+	p.showCancelled(m.Message.CallsCanceledReasonBefore)
 	p.cancelled = ""
 	switch {
 	case m.Message.Role != v1alpha1.RoleUser:
@@ -305,7 +305,7 @@ func (p *Printer) status(now *stream.Status, everything bool) {
 		p.NotesFrom = now.Length
 	}
 	p.showWait(now)
-	p.showCancelled(now.CallsGivenUp)
+	p.showCancelled(now.CallsCanceledReason)
 	if everything && now.Result == v1alpha1.TurnInterrupted && before != nil && before.Turn == now.Turn &&
 		before.Result == "" && !p.interrupted {
 		p.Note("interrupted")

@@ -159,7 +159,7 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 
 func TestReplyThatWasCutIsNoted(t *testing.T) {
 	_, notes := read(t, at(0, 1, "User", "one"), stream.Event{Name: "message", Data: []byte(`{"historyVersion":2,"index":1,` +
-		`"message":{"name":"m","role":"Assistant","attempt":1,"replyOutcome":"CutByLength","finishReason":"max_tokens",` +
+		`"message":{"name":"m","role":"Assistant","attempt":1,"replyOutcome":"MaxTokensReached","finishReason":"max_tokens",` +
 		`"parts":[{"type":"Text","text":"Hel"}]}}`)})
 	if want := "▎[The reply was cut: it reached its limit of output tokens (finish reason max_tokens)]\n"; notes != want {
 		t.Errorf("noted %q", notes)

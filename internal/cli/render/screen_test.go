@@ -59,7 +59,7 @@ func theStory(said string) []stream.Event {
 				Output: string(encode("", advice{Type: "error", Error: said}).Data)}},
 		}}),
 		encode(stream.EventNote, stream.Note{Index: 1, Generation: 1, Message: stream.Message{Name: said, UID: said,
-			Content: said, CreatedBy: said, Visibility: v1alpha1.VisibleToPeople}}),
+			Content: said, CreatedBy: said, Visibility: v1alpha1.VisibleToUsers}}),
 		encode(stream.EventNoteDeleted, stream.NoteDeleted{Name: said, UID: said}),
 		encode(stream.EventError, stream.Error{Reason: v1alpha1.ErrorReason(said), Message: said, Provider: said}),
 		encode(stream.EventRetry, stream.Retry{Reason: v1alpha1.ErrorReason(said), Message: said, Attempt: 1}),

@@ -136,8 +136,8 @@ func waitWords(w *v1alpha1.ChatWait) string {
 }
 
 // cancelReasons describes why tool calls have no result.
-var cancelReasons = map[v1alpha1.CallsGivenUp]string{
-	v1alpha1.CallsCancelled:   "a person cancelled them",
+var cancelReasons = map[v1alpha1.CallsCanceledReason]string{
+	v1alpha1.CallsCanceled:    "a person cancelled them",
 	v1alpha1.CallsInterrupted: "the turn was interrupted",
 	v1alpha1.CallsTimedOut:    "they were not answered in time",
 	v1alpha1.CallsFailed:      "an error ended the turn",
@@ -146,7 +146,7 @@ var cancelReasons = map[v1alpha1.CallsGivenUp]string{
 
 // showCancelled shows once why the calls of the newest reply have no result. The status has it first, and then the
 // message behind the reply.
-func (p *Printer) showCancelled(why v1alpha1.CallsGivenUp) {
+func (p *Printer) showCancelled(why v1alpha1.CallsCanceledReason) {
 	if why != "" && why != p.cancelled {
 		p.Note("tool calls were given up: %s", cmp.Or(cancelReasons[why], strconv.Quote(string(why))))
 	}

@@ -51,7 +51,7 @@ func (p *person) begin(m *v1alpha1.ChatMessage) {
 		HistoryVersion: h.Version + 1}
 	p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonGenerating, "")
 	p.updateStatus(p.chat)
-	p.settle(m, ready(metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered, ""))
+	p.settle(m, ready(metav1.ConditionUnknown, v1alpha1.ReasonAnswering, ""))
 }
 
 // settle writes what became of a message.
@@ -191,9 +191,9 @@ func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
 			p.run("send", "triage", "the question", "--no-follow").succeeds()
 			question := p.sent()
 			p.begin(question)
-			check.Contains(t, p.exact("send", "triage", "the customer\ncalled", "--visibility", "People"), " created\n")
+			check.Contains(t, p.exact("send", "triage", "the customer\ncalled", "--visibility", "Users"), " created\n")
 			note := find(p, "a note is created", &v1alpha1.ChatMessageList{}, func(m *v1alpha1.ChatMessage) bool {
-				return m.Spec.Visibility == v1alpha1.VisibleToPeople
+				return m.Spec.Visibility == v1alpha1.VisibleToUsers
 			})
 			note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(p.chat.UID),
 				Index: new(int64(1))}

@@ -36,7 +36,7 @@ var flagFinders = map[string]finder{"namespace": namespaces, "gateway-namespace"
 // flagValues complete flags that have few values.
 var flagValues = map[string][]string{
 	"mode":       {string(v1alpha1.ModePlan), string(v1alpha1.ModeExplore)},
-	"visibility": {string(v1alpha1.VisibleToAll), string(v1alpha1.VisibleToModel), string(v1alpha1.VisibleToPeople)},
+	"visibility": {string(v1alpha1.VisibleToAll), string(v1alpha1.VisibleToModel), string(v1alpha1.VisibleToUsers)},
 	"by":         {byChat, byModel, byConfig, byDay},
 	"output":     {render.FormatJSON, render.FormatYAML, render.FormatName, render.FormatWide, outMarkdown, outLines},
 }

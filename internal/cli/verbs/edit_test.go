@@ -82,7 +82,7 @@ func TestTheOperatorsOwnWritesAreNoEdits(t *testing.T) {
 	p := newPerson(t)
 	m := p.said("first", "why?")
 	old := m.DeepCopy()
-	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered, "")
+	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonAnswering, "")
 	p.updateStatus(m)
 	s := p.session()
 	if err := changeMessage(t.Context(), s, old, "why not?"); err != nil || p.content(m) != "why not?" {

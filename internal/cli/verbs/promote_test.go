@@ -42,7 +42,7 @@ func TestAQueuedMessageCanBePromoted(t *testing.T) {
 	p.chat.Status.Queue = nil
 	p.updateStatus(p.chat)
 	p.begin(m)
-	p.settle(m, ready(metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered, ""))
+	p.settle(m, ready(metav1.ConditionUnknown, v1alpha1.ReasonAnswering, ""))
 	c.shows("chatmessage.parley.dev/" + m.Name + " promoted: Committed\n")
 }
 

@@ -60,7 +60,7 @@ func newSend(o *options) *cobra.Command {
 	cmd.Flags().BoolVar(&so.interrupt, "interrupt", false,
 		"do not wait for the turn under way: stop it, keep what was said, and be next")
 	cmd.Flags().StringVar(&so.visibility, "visibility", "",
-		"for whom the message is: All, Model (transcripts leave its text out), or People: a note, which no model is told of "+
+		"for whom the message is: All, Model (transcripts leave its text out), or Users: a note, which no model is told of "+
 			"and no model answers")
 	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
 	return cmd
@@ -97,7 +97,7 @@ func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
 
 // unfollowed reports whether no reply is shown.
 func (so *sendOptions) unfollowed() bool {
-	return so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople)
+	return so.noFollow || so.visibility == string(v1alpha1.VisibleToUsers)
 }
 
 // outputsOf returns the values of --output of a verb that shows a reply or, unfollowed, an object.

@@ -40,7 +40,7 @@ func (p *person) session() *session {
 func (p *person) note(name, text string, index int64) {
 	p.t.Helper()
 	n := chattest.In(p.namespace, chattest.User("triage", name, chattest.Content(text)))
-	n.Spec.Visibility = v1alpha1.VisibleToPeople
+	n.Spec.Visibility = v1alpha1.VisibleToUsers
 	p.create(n)
 	n.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(p.chat.UID), Index: &index}
 	p.updateStatus(n)

@@ -139,11 +139,11 @@ func messageOf(msg *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) str
 	m := stream.Message{
 		Name: msg.Name, UID: string(msg.UID), Role: msg.Spec.Role,
 		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts),
-		History:            msg.Spec.History,
-		CreatedAt:          msg.CreationTimestamp,
-		CallsGivenUpBefore: msg.Status.CallsGivenUpBefore,
-		CreatedBy:          msg.Annotations[v1alpha1.AnnotationCreatedBy],
-		EditedBy:           msg.Annotations[v1alpha1.AnnotationEditedBy],
+		History:                   msg.Spec.History,
+		CreatedAt:                 msg.CreationTimestamp,
+		CallsCanceledReasonBefore: msg.Status.CallsCanceledReasonBefore,
+		CreatedBy:                 msg.Annotations[v1alpha1.AnnotationCreatedBy],
+		EditedBy:                  msg.Annotations[v1alpha1.AnnotationEditedBy],
 	}
 	for i := range m.Parts {
 		m.Parts[i].ProviderMetadata = ""
@@ -153,9 +153,9 @@ func messageOf(msg *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) str
 		m.ReplyOutcome, m.FinishReason = g.ReplyOutcome, g.FinishReason
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
-		m.CallsGivenUpBefore, m.Decisions = g.CallsGivenUpBefore, g.Decisions
+		m.CallsCanceledReasonBefore, m.Decisions = g.CallsCanceledReasonBefore, g.Decisions
 	} else if commit != nil { // Its own status may be older.
-		m.CallsGivenUpBefore = commit.CallsGivenUpBefore
+		m.CallsCanceledReasonBefore = commit.CallsCanceledReasonBefore
 	}
 	return m
 }

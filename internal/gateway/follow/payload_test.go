@@ -213,16 +213,16 @@ func TestWholeHistoryIsSentWithMinimalMemory(t *testing.T) {
 func TestCommittedMessageReportsAbandonedCallsBeforeStatusUpdate(t *testing.T) {
 	chat := newChat("uid-1")
 	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "b", Index: 2, HistoryVersion: 3}
-	chat.Status.Internal.Turn.CallsGivenUpBefore = v1alpha1.CallsFailed
+	chat.Status.Internal.Turn.CallsCanceledReasonBefore = v1alpha1.CallsFailed
 	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "a", HistoryVersion: 1,
-		CallsGivenUpBefore: v1alpha1.CallsTimedOut}}
+		CallsCanceledReasonBefore: v1alpha1.CallsTimedOut}}
 	for name, c := range map[string]struct {
 		index int64
-		want  v1alpha1.CallsGivenUp
+		want  v1alpha1.CallsCanceledReason
 	}{"b": {2, v1alpha1.CallsFailed}, "a": {0, v1alpha1.CallsTimedOut}} {
 		committed, err := Commit(chat, chattest.In("demo", chattest.User("c", name)), PlaceOf(chat, name, c.index, nil))
 		check.OK(t, err)
-		said := decode[stream.MessageCommitted](t, stream.Event{Data: committed.Data}).Message.CallsGivenUpBefore
+		said := decode[stream.MessageCommitted](t, stream.Event{Data: committed.Data}).Message.CallsCanceledReasonBefore
 		check.Equal(t, name, c.want, said)
 	}
 }

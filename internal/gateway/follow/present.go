@@ -214,7 +214,7 @@ func statusOf(chat *v1alpha1.Chat) stream.Status {
 		s.Attempt, s.Action, s.Pod = g.Attempt, g.Action, g.Pod
 	}
 	if t := chat.Status.Turn; t != nil {
-		s.Turn, s.Result, s.CallsGivenUp = t.Message, t.Result, t.CallsGivenUp
+		s.Turn, s.Result, s.CallsCanceledReason = t.Message, t.Result, t.CallsCanceledReason
 	}
 	return s
 }

@@ -125,7 +125,7 @@ func TestInvalidHistoryPositionIsRejected(t *testing.T) {
 	d.create(chattest.In(d.namespace, chattest.User("c", "waits", chattest.Content("Hi."))))
 	d.create(chattest.In(d.namespace, chattest.User("other", "others", chattest.Content("Hi."))))
 	d.create(chattest.In(d.namespace, chattest.User("c", "note", chattest.Content("Hi."), func(m *v1alpha1.ChatMessage) {
-		m.Spec.Visibility = v1alpha1.VisibleToPeople
+		m.Spec.Visibility = v1alpha1.VisibleToUsers
 	})))
 	for query, words := range map[string]string{
 		"?before=waits":                   "message waits is not in the history of chat c",

@@ -201,10 +201,10 @@ func (s *Story) status(before, now *stream.Status) error {
 // error.
 func (s *Story) endOf(now *stream.Status) *End {
 	switch s.turn.Result {
-	case v1alpha1.TurnAnswered, v1alpha1.TurnCutByLength, v1alpha1.TurnRefused, v1alpha1.TurnStoppedAfterTool:
+	case v1alpha1.TurnAnswered, v1alpha1.TurnMaxTokensReached, v1alpha1.TurnRefused, v1alpha1.TurnStoppedAfterTool:
 		return &End{Outcome: Completed, Reply: s.reply()}
 	case v1alpha1.TurnMaxStepsReached:
-		return &End{Outcome: Completed, Reply: v1alpha1.ReplyCutByLength}
+		return &End{Outcome: Completed, Reply: v1alpha1.ReplyMaxTokensReached}
 	case v1alpha1.TurnInterrupted:
 		return &End{Outcome: Interrupted}
 	}

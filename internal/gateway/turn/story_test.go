@@ -170,7 +170,7 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		}, []string{"ends Interrupted  0"}},
 		"a limit ends the answer before the model does": {func(c *chat) {
 			c.asked("q").ends(v1alpha1.TurnMaxStepsReached)
-		}, []string{"ends Completed CutByLength 0"}},
+		}, []string{"ends Completed MaxTokensReached 0"}},
 		"the next message ends the answer": {func(c *chat) {
 			c.asked("q").commits(text("Hello")).asked("next")
 		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed Complete 2"}},

@@ -76,7 +76,7 @@ func (c *talk) attempt(text string) (*Attempt, *models.Target) {
 	st.History.Version, st.History.Length = st.History.Version+1, st.History.Length+1
 	st.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod"}
 	if limits := c.chat.Spec.Limits; limits != nil {
-		st.Internal.Budgets = budget.InForce(limits.Budget, nil, nil)
+		st.Internal.Budgets = budget.Effective(limits.Budget, nil, nil)
 	}
 	t, failure := c.Target(c.t.Context(), c.config)
 	if failure != nil {

@@ -235,7 +235,7 @@ func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMess
 	out := *m
 	if n.Commit != nil {
 		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
-		out.Status.CallsGivenUpBefore = n.Commit.CallsGivenUpBefore
+		out.Status.CallsCanceledReasonBefore = n.Commit.CallsCanceledReasonBefore
 	}
 	return out
 }

@@ -118,7 +118,7 @@ func TestNoteIsExcludedFromModelContext(t *testing.T) {
 			s.says("first")
 			s.says("second")
 			chat := s.turnOf(&s.messages[1], 2, 2)
-			s.messages[turn].Spec.Visibility = v1alpha1.VisibleToPeople
+			s.messages[turn].Spec.Visibility = v1alpha1.VisibleToUsers
 			_, err := s.loader().Load(t.Context(), chat)
 			check.Equal(t, "broken", true, Broken(err))
 		})

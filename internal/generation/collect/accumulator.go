@@ -175,12 +175,12 @@ func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 
 // cutCalls adds the calls within which the reply was cut, so that the model learns that they did not run.
 func (a *Accumulator) cutCalls() {
-	if a.last.Outcome != v1alpha1.ReplyCutByLength {
+	if a.last.Outcome != v1alpha1.ReplyMaxTokensReached {
 		return
 	}
 	for _, open := range a.open {
 		call := &v1alpha1.ToolCall{ID: open.id, ProviderID: ofProvider(open.providerID, open.id),
-			Name: toolName(open.name), Input: "{}", Refusal: v1alpha1.RefusalCutByLength}
+			Name: toolName(open.name), Input: "{}", Refusal: v1alpha1.RefusalInputTruncated}
 		a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call}, nil)
 	}
 }
@@ -275,7 +275,7 @@ func (a *Accumulator) Finish() Step {
 	s.RequestID = clip.Bytes(a.last.RequestID, maxAccountID)
 	s.Preview, s.Truncated, s.Warnings = a.preview.String(), a.room.full, a.warnings
 	if s.Truncated {
-		s.ReplyOutcome = v1alpha1.ReplyCutByLength
+		s.ReplyOutcome = v1alpha1.ReplyMaxTokensReached
 	}
 	for _, b := range a.blocks {
 		b.part.ProviderMetadata = a.metadata(b.metadata)

@@ -111,7 +111,7 @@ func (e *exchange) noteResponse(response *http.Response, err error) {
 
 func (e *exchange) failureOr(otherwise v1alpha1.DebugFailure) v1alpha1.DebugFailure {
 	if e.canceled() != nil {
-		return v1alpha1.DebugCancelled
+		return v1alpha1.DebugCanceled
 	}
 	return otherwise
 }
@@ -135,7 +135,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 		}
 		e.endedAt = now
 		if err != io.EOF {
-			e.failure = e.failureOr(v1alpha1.DebugBrokenOff)
+			e.failure = e.failureOr(v1alpha1.DebugIncomplete)
 		}
 	})
 	return n, err

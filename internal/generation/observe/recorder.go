@@ -139,7 +139,7 @@ func (r *recorder) write(ctx context.Context, rec *recording) {
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, errForeign):
-		return "NameTaken"
+		return "NameConflict"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "Timeout"
 	}

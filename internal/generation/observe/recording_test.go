@@ -350,7 +350,7 @@ func TestRecordingOfADeletedNamesakeIsLeftAlone(t *testing.T) {
 	s.chat.UID = "another"
 	s.attempt(answer, fantasy.Call{})
 	check.Equal(t, "the recording's chat", "uid", s.step(name).ChatUID)
-	check.Contains(t, s.log.String(), "NameTaken")
+	check.Contains(t, s.log.String(), "NameConflict")
 }
 
 func TestLateEndOfAnAttemptHidesNoNewer(t *testing.T) {

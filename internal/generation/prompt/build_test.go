@@ -25,7 +25,7 @@ func dialect(p v1alpha1.ModelProvider, model string) prompt.Dialect {
 
 func noted(text string) v1alpha1.ChatMessage {
 	m := user(text)
-	m.Spec.Visibility = v1alpha1.VisibleToPeople
+	m.Spec.Visibility = v1alpha1.VisibleToUsers
 	return m
 }
 
@@ -314,20 +314,20 @@ func TestReasonOfGivenUpCallsStaysTheSame(t *testing.T) {
 	history := []v1alpha1.ChatMessage{user("q"), by("", "", assistant(call("1", "{}"), call("2", "{}"))),
 		by("", "", tool(result("1", "42")))}
 	seen := map[string]bool{}
-	for _, why := range []v1alpha1.CallsGivenUp{
-		v1alpha1.CallsCancelled, v1alpha1.CallsInterrupted, v1alpha1.CallsTimedOut,
+	for _, why := range []v1alpha1.CallsCanceledReason{
+		v1alpha1.CallsCanceled, v1alpha1.CallsInterrupted, v1alpha1.CallsTimedOut,
 		v1alpha1.CallsFailed, v1alpha1.CallsEdited,
 	} {
 		read := func(in prompt.Input) string { return strings.Join(prompt.Texts(prompt.Build(in)), "|") }
-		now := read(prompt.Input{History: history, CallsGivenUp: why})
+		now := read(prompt.Input{History: history, CallsCanceledReason: why})
 		_, said, found := strings.Cut(now, "This call has no result: ")
 		check.Equal(t, why, []any{true, false}, []any{found && said != "", seen[said]})
 		seen[said] = true
 		reply, next := by("", "", assistant(text("Well."))), user("and?")
-		reply.Spec.Generation.CallsGivenUpBefore, next.Status.CallsGivenUpBefore = why, why
+		reply.Spec.Generation.CallsCanceledReasonBefore, next.Status.CallsCanceledReasonBefore = why, why
 		for _, follows := range []v1alpha1.ChatMessage{reply, next} {
 			// What was given up since is about other calls.
-			later := read(prompt.Input{History: append(slices.Clip(history), follows), CallsGivenUp: v1alpha1.CallsEdited})
+			later := read(prompt.Input{History: append(slices.Clip(history), follows), CallsCanceledReason: v1alpha1.CallsEdited})
 			if !strings.HasPrefix(later, now) {
 				t.Errorf("%s: the model read %q, and later %q", why, now, later)
 			}

@@ -30,7 +30,7 @@ func prior(m *v1alpha1.ChatMessage, j int) v1alpha1.ChatMessage {
 	out := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: said.Role}}
 	out.Name = fmt.Sprintf("%s/%d", m.Name, j) // The name identifies files; there is no such object.
 	if j == 0 {
-		out.Status.CallsGivenUpBefore = m.Status.CallsGivenUpBefore
+		out.Status.CallsCanceledReasonBefore = m.Status.CallsCanceledReasonBefore
 	}
 	add := func(part v1alpha1.MessagePart) { out.Spec.Parts = append(out.Spec.Parts, part) }
 	if said.Content != "" {

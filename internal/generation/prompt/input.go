@@ -33,8 +33,8 @@ type Input struct {
 	History []v1alpha1.ChatMessage
 	// GoOn tells the model to continue after an empty reply.
 	GoOn bool
-	// CallsGivenUp is why calls of the newest reply have no result, if no message follows it yet.
-	CallsGivenUp v1alpha1.CallsGivenUp
+	// CallsCanceledReason is why calls of the newest reply have no result, if no message follows it yet.
+	CallsCanceledReason v1alpha1.CallsCanceledReason
 	// ResultBytes limits each result of a tool; 0: no limit. Longer ones are cut in the middle. It depends only on the
 	// model, so that a longer history begins with the prompt of a shorter one.
 	ResultBytes int

@@ -133,9 +133,9 @@ func (p *pairing) unique(id string) string {
 const noResult = "This call has no result: "
 
 // whyNoResult is the rest of it.
-var whyNoResult = map[v1alpha1.CallsGivenUp]string{
+var whyNoResult = map[v1alpha1.CallsCanceledReason]string{
 	"":                        "it was cancelled, interrupted or not answered in time.",
-	v1alpha1.CallsCancelled:   "the user cancelled it.",
+	v1alpha1.CallsCanceled:    "the user cancelled it.",
 	v1alpha1.CallsInterrupted: "the user interrupted the turn before the call was done.",
 	v1alpha1.CallsTimedOut:    "it was not answered or approved in time.",
 	v1alpha1.CallsFailed:      "an error ended the turn before the call was done.",
@@ -153,16 +153,16 @@ func (b *builder) answer(call place) *v1alpha1.ToolResult {
 }
 
 // whyGivenUp is why calls of the message have no result, according to the next reply or User message.
-func (b *builder) whyGivenUp(message int) v1alpha1.CallsGivenUp {
+func (b *builder) whyGivenUp(message int) v1alpha1.CallsCanceledReason {
 	for _, m := range b.History[message+1:] {
 		switch {
 		case m.Spec.Role == v1alpha1.RoleUser:
-			return m.Status.CallsGivenUpBefore
+			return m.Status.CallsCanceledReasonBefore
 		case m.Spec.Role == v1alpha1.RoleAssistant && m.Spec.Generation != nil:
-			return m.Spec.Generation.CallsGivenUpBefore
+			return m.Spec.Generation.CallsCanceledReasonBefore
 		case m.Spec.Role == v1alpha1.RoleAssistant:
 			return ""
 		}
 	}
-	return b.CallsGivenUp
+	return b.CallsCanceledReason
 }

@@ -168,7 +168,7 @@ func (a *attempt) perform(
 		return step.Failed(historyError(a.chat, err))
 	case a.chat.Status.History.Length == 0:
 		return step.Failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name),
+			Reason: v1alpha1.ErrorHistoryInconsistent, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name),
 			Advice: "Send one",
 		})
 	}
@@ -201,7 +201,7 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	if missing, ok := errors.AsType[*history.MissingError](err); ok {
 		message = fmt.Sprintf("Message %s of chat %s is missing: it was deleted", missing.Parent, chat.Name)
 	}
-	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorHistoryBroken, Message: message, Advice: "Start a new chat"}
+	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorHistoryInconsistent, Message: message, Advice: "Start a new chat"}
 }
 
 func (a *attempt) closeEpisode(ctx context.Context, episode Episode) {

@@ -204,7 +204,7 @@ func TestBrokenHistorySaysWhatIsWrong(t *testing.T) {
 				s.Internal.Tail[0].Parent, s.Internal.Tail[0].Position = "gap-gone", 1
 			}
 		})
-		check.Contains(t, c.ended("Failed HistoryBroken").Spec.Generation.Error.Text(), want)
+		check.Contains(t, c.ended("Failed HistoryInconsistent").Spec.Generation.Error.Text(), want)
 	}
 }
 

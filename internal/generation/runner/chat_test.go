@@ -64,7 +64,7 @@ func (c *conversation) has(name string, change func(*v1alpha1.ChatClassSpec)) *v
 	class := chattest.In(c.ns, chattest.Class(name, change))
 	create(c.t, class)
 	c.write(func(s *v1alpha1.ChatStatus) {
-		s.ChatClass = &v1alpha1.ChatClassInForce{Name: name, UID: string(class.UID), Generation: class.Generation}
+		s.ChatClass = &v1alpha1.AppliedChatClass{Name: name, UID: string(class.UID), Generation: class.Generation}
 	})
 	return class
 }
@@ -220,7 +220,7 @@ func TestClassesOfTheChatShapeTheCall(t *testing.T) {
 	create(t, everybody)
 	c.config = "captioned"
 	c.ask("classed-1", "What time is it?", func(s *v1alpha1.ChatStatus) {
-		s.NamespaceClass = &v1alpha1.ChatClassInForce{Name: everybody.Name, UID: string(everybody.UID),
+		s.NamespaceClass = &v1alpha1.AppliedChatClass{Name: everybody.Name, UID: string(everybody.UID),
 			Generation: everybody.Generation}
 	})
 	reply := c.result()

@@ -44,7 +44,7 @@ func (c *classes) apply(ctx context.Context, chat *v1alpha1.Chat) (preamble stri
 		if err != nil {
 			return "", err
 		}
-		with, _ := chatclass.InForce(chat, class)
+		with, _ := chatclass.Effective(chat, class)
 		chat.Spec = with.Spec
 	}
 	chat.Spec.Advisor = chatclass.WithinCluster(chat.Spec.Advisor, c.advisorUses)
@@ -73,7 +73,7 @@ func (c *classes) preamble(ctx context.Context, chat *v1alpha1.Chat) (string, er
 
 // get is the class from the cache. The watch can lag behind that of chats: a missing, older or different class is read
 // from the API server.
-func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1alpha1.ChatClass, error) {
+func (c *classes) get(ctx context.Context, has *v1alpha1.AppliedChatClass) (*v1alpha1.ChatClass, error) {
 	object, ok, _ := c.informer.GetStore().GetByKey(c.ns + "/" + has.Name)
 	if class, _ := object.(*v1alpha1.ChatClass); ok && string(class.UID) == has.UID && class.Generation >= has.Generation {
 		return class, nil

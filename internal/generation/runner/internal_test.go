@@ -145,9 +145,9 @@ func TestStepUsesItsClassOrANewerOne(t *testing.T) {
 				check.OK(t, all.informer.GetStore().Add(class))
 			}
 			chat := chattest.In("ns", chattest.Chat("c"))
-			chat.Status.ChatClass = &v1alpha1.ChatClassInForce{Name: "coder", UID: "a", Generation: 2}
+			chat.Status.ChatClass = &v1alpha1.AppliedChatClass{Name: "coder", UID: "a", Generation: 2}
 			if c.watchedAll != nil {
-				chat.Status.NamespaceClass = &v1alpha1.ChatClassInForce{Name: "everybody", UID: "n", Generation: 2}
+				chat.Status.NamespaceClass = &v1alpha1.AppliedChatClass{Name: "everybody", UID: "n", Generation: 2}
 			}
 			if _, err := all.apply(t.Context(), chat); err != nil {
 				t.Fatal(err)

@@ -92,7 +92,7 @@ func (a *attempt) isMine(ctx context.Context, reported *bool) bool {
 	}
 	if !*reported {
 		*reported = true
-		reason := string(v1alpha1.ErrorResultNameTaken)
+		reason := string(v1alpha1.ErrorResultNameConflict)
 		a.log.ErrorContext(ctx, "another message has the name of the result", slog.String("reason", reason))
 		a.observed.ResultRefused(reason)
 	}
@@ -170,7 +170,7 @@ func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.Mes
 		return g
 	}
 	if t := a.chat.Status.Turn; t != nil && g.Action == v1alpha1.ActionGenerateAssistant {
-		g.CallsGivenUpBefore = t.CallsGivenUp
+		g.CallsCanceledReasonBefore = t.CallsCanceledReason
 	}
 	a.captions.Account(g, len(o.Content.Parts) > 0)
 	return g

@@ -93,7 +93,7 @@ func TestTakenNameEndsTheAttemptOnly(t *testing.T) {
 			})
 			c.ask("taken-u", "hello")
 			p.triedTwice()
-			check.Equal(t, "times that it is logged", reported, strings.Count(p.log.String(), "ResultNameTaken"))
+			check.Equal(t, "times that it is logged", reported, strings.Count(p.log.String(), "ResultNameConflict"))
 			c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
 			check.Equal(t, "the next result", "taken-1-2", c.ended("Completed: Paris").Name)
 		})

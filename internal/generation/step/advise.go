@@ -120,7 +120,7 @@ func (c *consultation) advise(
 		return "", o.Err
 	}
 	text := strings.TrimSpace(textOf(o.Content.Parts))
-	switch isCut := o.Content.ReplyOutcome == v1alpha1.ReplyCutByLength; {
+	switch isCut := o.Content.ReplyOutcome == v1alpha1.ReplyMaxTokensReached; {
 	case text == "":
 		return "", emptyAdvice(t, isCut)
 	case isCut:
@@ -144,7 +144,7 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 		}
 	}
 	o := c.performer.ask(ctx, r, c.messages, showText)
-	again := o.Err != nil && o.Err.Retryable && o.Err.Reason != v1alpha1.ErrorProviderSilent
+	again := o.Err != nil && o.Err.Retryable && o.Err.Reason != v1alpha1.ErrorProviderTimeout
 	if !again || o.Err.RetryAfter() > maxAdviceRetry {
 		return o
 	}

@@ -205,7 +205,7 @@ func TestModelIsToldWhyThereIsNoAdvice(t *testing.T) {
 		"nothing within the limit": {reply: endedBy(modelserver.FinishLength, modelserver.Think("hm")), asked: 1,
 			want: "Raise spec.advisor.maxOutputTokens"},
 		"silence": {reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}},
-			want:  "(ProviderSilent)",
+			want:  "(ProviderTimeout)",
 			asked: 1, config: modeltest.Impatient},
 		"a wrong key": {reply: advises, want: "(AuthenticationFailed)", asked: 1,
 			config: func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }},

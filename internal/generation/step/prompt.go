@@ -34,7 +34,7 @@ func (p *Performer) prompt(
 		GoOn: status.Internal.Attempt.AfterEmptyReply && status.Generation.Action == v1alpha1.ActionGenerateAssistant,
 	}
 	if t := status.Turn; t != nil {
-		in.CallsGivenUp = t.CallsGivenUp
+		in.CallsCanceledReason = t.CallsCanceledReason
 	}
 	var err error
 	in.Instructions, err = from.Instructions(ctx, namespace, spec.InstructionsFrom)
@@ -116,7 +116,7 @@ const (
 )
 
 func modeGuidance(chat *v1alpha1.Chat) []string {
-	switch chat.ModeInForce() {
+	switch chat.EffectiveMode() {
 	case v1alpha1.ModePlan:
 		return []string{planMode}
 	case v1alpha1.ModeExplore:

@@ -246,7 +246,7 @@ func TestUncallableModelSaysWhatToDo(t *testing.T) {
 		"baseURL of ChatModelConfig m":  func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "http://127.0.0.1:1/v1" },
 		"ChatModelConfig m is disabled": func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true },
 		"openai-compatible sent nothing for 1s": func(s *v1alpha1.ChatModelConfigSpec) {
-			s.SilenceTimeoutSeconds = new(int32(1))
+			s.IdleTimeoutSeconds = new(int32(1))
 		},
 		"ChatModelConfig m does not exist": nil,
 	} {

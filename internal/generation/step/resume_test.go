@@ -188,7 +188,7 @@ func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 
 func TestARefusedCallIsNotLost(t *testing.T) {
 	history := replied("once", "again")
-	history[0].Spec.Parts[0].ToolCall.Refusal = v1alpha1.RefusalCutByLength
+	history[0].Spec.Parts[0].ToolCall.Refusal = v1alpha1.RefusalInputTruncated
 	p := performer(again("again"), &counting{name: "once"})
 	got := outputs(p.Resume(t.Context(), history, ended("2")))
 	check.Equal(t, "results", 2, len(got))

@@ -147,7 +147,7 @@ func (c *talk) perform(ctx context.Context, action v1alpha1.GenerationAction) *v
 	}
 	st.Generation = &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: "pod", ModelConfig: config}
 	if limits := c.chat.Spec.Limits; limits != nil {
-		st.Internal.Budgets = budget.InForce(limits.Budget, nil, nil)
+		st.Internal.Budgets = budget.Effective(limits.Budget, nil, nil)
 	}
 	if c.steps == nil {
 		c.steps = New(c.options)

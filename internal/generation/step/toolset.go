@@ -105,7 +105,7 @@ func (t *toolset) registry() *tools.Registry {
 	more := slices.DeleteFunc(t.offer.Tools(), func(tool tools.Tool) bool {
 		d := tool.Definition()
 		late[d.Name] = t.wasOffered != nil && !t.wasOffered(d.Name)
-		return late[d.Name] || d.In(t.chat.ModeInForce()) == tools.Forbidden ||
+		return late[d.Name] || d.In(t.chat.EffectiveMode()) == tools.Forbidden ||
 			tools.RequiresAction(t.chat.Spec.Tools, d.Name) == v1alpha1.RequiresClient
 	})
 	return t.options.Tools.Plus(more, func(name string) error {
@@ -176,7 +176,7 @@ func (t *toolset) setRequired(call *v1alpha1.ToolCall) {
 	call.RequiresAction, call.ApprovalCause = t.requiredAction(call.Name)
 	switch {
 	case !toolpolicy.Allows(t.chat.Spec.Tools, call.Name),
-		t.registry().Traits(call.Name).In(t.chat.ModeInForce()) == tools.Forbidden:
+		t.registry().Traits(call.Name).In(t.chat.EffectiveMode()) == tools.Forbidden:
 		call.Refusal = v1alpha1.RefusalNotAllowed
 	case call.RequiresAction == v1alpha1.RequiresApproval && !approval.Fits(call.Input):
 		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1alpha1.RefusalInputTooLarge
@@ -190,7 +190,7 @@ func (t *toolset) requiredAction(name string) (v1alpha1.RequiredAction, v1alpha1
 		return action, ""
 	}
 	traits := t.registry().Traits(name)
-	switch use := traits.In(t.chat.ModeInForce()); {
+	switch use := traits.In(t.chat.EffectiveMode()); {
 	case use == tools.Forbidden: // The call is refused.
 		return "", ""
 	case t.hasChanged(name):

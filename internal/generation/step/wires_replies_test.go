@@ -122,15 +122,15 @@ var scenarios = []scenario{
 		Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40, Reasoning: 20}},
 		committed: `Completed: Text "Paris."; Complete; 60 in, 40 cached, 50 out of which 20 reasoning, 150 in all`},
 	{name: "too long", reply: endedBy(modelserver.FinishLength, modelserver.Say("Paris.")),
-		committed: `Completed: Text "Paris."; CutByLength`},
+		committed: `Completed: Text "Paris."; MaxTokensReached`},
 	{name: "too long within a call", reply: endedBy(modelserver.FinishLength, modelserver.Say("Let me look."),
 		modelserver.Step{ToolCalls: []modelserver.ToolCall{clockCall, call("launch", `"{\"at\":1,\"force\":tr"`)}}),
-		committed: "Completed: " + lookLine + clockLine + "; ToolCall launch {}; CutByLength"},
+		committed: "Completed: " + lookLine + clockLine + "; ToolCall launch {}; MaxTokensReached"},
 	{name: "filtered", reply: endedBy(modelserver.FinishContentFilter, modelserver.Say("Paris.")),
 		committed: `Failed: ContentFiltered 0; Filtered`},
 	{name: "more than a message holds", reply: said(modelserver.Step{Text: &modelserver.Text{
 		Repeat: &modelserver.Repeat{Text: "größer, <b>", Bytes: 8 << 20}, PieceBytes: 40_000}}),
-		aborted: true, committed: `Completed: Text "größer, <b>größer,…"; truncated; CutByLength`},
+		aborted: true, committed: `Completed: Text "größer, <b>größer,…"; truncated; MaxTokensReached`},
 	{name: "a wrong key", config: "wrong", committed: "Failed: AuthenticationFailed 401"},
 	{name: "too many requests", reply: breaks(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429,
 		RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}), committed: "Failed: RateLimited 429, again after 7 s"},
@@ -180,7 +180,7 @@ func TestEachWireFormEndsASilentCall(t *testing.T) {
 				{Reply: breaks(modelserver.Fault{Kind: modelserver.FaultHang, After: after})}}})
 			w.say("What is the capital?")
 			w.on("hasty")
-			calls.Go(func() { check.Equal(t, form.name+", "+name, "Failed: ProviderSilent 0, again", outline(w.reply())) })
+			calls.Go(func() { check.Equal(t, form.name+", "+name, "Failed: ProviderTimeout 0, again", outline(w.reply())) })
 			all = append(all, w)
 		}
 	}

@@ -27,7 +27,7 @@ const (
 )
 
 // isPlanning reports whether the chat is in mode Plan: people are at hand there. Agents in mode Explore ask no one.
-func isPlanning(chat *v1alpha1.Chat) bool { return chat.ModeInForce() == v1alpha1.ModePlan }
+func isPlanning(chat *v1alpha1.Chat) bool { return chat.EffectiveMode() == v1alpha1.ModePlan }
 
 type option struct {
 	Label       string `json:"label"`

@@ -118,7 +118,7 @@ func spawnOf(call tools.Call, args spawnArguments) *v1alpha1.AgentSpawn {
 	title := cmp.Or(strings.TrimSpace(printable.Line(args.Title)), firstwords.OfText(args.Prompt))
 	task := &v1alpha1.AgentSpawn{Type: args.Type, Prompt: args.Prompt, Title: clip.Ellipsis(title, v1alpha1.MaxTitleRunes),
 		ReasoningEffort: v1alpha1.ReasoningEffortOf(args.Effort)}
-	if call.Chat.ModeInForce() != "" {
+	if call.Chat.EffectiveMode() != "" {
 		task.Type = v1alpha1.AgentExplore
 	}
 	if args.Config != "" {

@@ -118,7 +118,7 @@ func Decide(f *Facts) Plan {
 func decideTemplate(f *Facts) Plan {
 	switch {
 	case f.foreignObject() != "":
-		return failed(v1alpha1.ReasonNameTaken, f.foreignObject()+" has the name that this workspace's own needs: delete it").
+		return failed(v1alpha1.ReasonNameConflict, f.foreignObject()+" has the name that this workspace's own needs: delete it").
 			after(retry)
 	case f.hasWrongOwner():
 		return pending(OwnClaim, "the owner of its storage is being set")
@@ -212,9 +212,9 @@ func start(f *Facts) Plan {
 		return failed(v1alpha1.ReasonTemplateInvalid,
 			"PodTemplate "+f.Workspace.Spec.Source.PodTemplateRef.Name+": "+f.TemplateError)
 	case f.Refused != "" && f.RefusedAct == CreateClaim:
-		return failed(v1alpha1.ReasonStorageRefused, f.Refused).after(retry)
+		return failed(v1alpha1.ReasonStorageRejected, f.Refused).after(retry)
 	case f.Refused != "":
-		return failed(v1alpha1.ReasonPodRefused, f.Refused).after(retry)
+		return failed(v1alpha1.ReasonPodRejected, f.Refused).after(retry)
 	case f.Claim != nil:
 		return startWithClaim(f)
 	case f.NeedsClaim:

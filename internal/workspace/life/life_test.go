@@ -181,10 +181,10 @@ func TestLife(t *testing.T) {
 			fails(v1alpha1.ReasonStorageLost, "something keeps it", 0)},
 		"a claim of a stranger: a person is told": {
 			Facts{Workspace: workspace(), Claim: &corev1.PersistentVolumeClaim{}},
-			fails(v1alpha1.ReasonNameTaken, "PersistentVolumeClaim", 10*time.Second)},
+			fails(v1alpha1.ReasonNameConflict, "PersistentVolumeClaim", 10*time.Second)},
 		"a pod of a stranger: a person is told, and it stays": {
 			Facts{Workspace: workspace(suspended), Pod: pod(0, foreign)},
-			fails(v1alpha1.ReasonNameTaken, "Pod pod", 10*time.Second)},
+			fails(v1alpha1.ReasonNameConflict, "Pod pod", 10*time.Second)},
 		"no template yet: it is waited for": {
 			Facts{Workspace: workspace(func(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(4 * time.Second) }),
 				TemplateMissing: true},
@@ -200,10 +200,10 @@ func TestLife(t *testing.T) {
 			isReadyFor(29 * time.Minute)},
 		"the claim is refused: the API server's words, and again later": {
 			Facts{Workspace: workspace(), NeedsClaim: true, Refused: "exceeded quota", RefusedAct: CreateClaim},
-			fails(v1alpha1.ReasonStorageRefused, "exceeded quota", 10*time.Second)},
+			fails(v1alpha1.ReasonStorageRejected, "exceeded quota", 10*time.Second)},
 		"the pod is refused: the API server's words, and again later": {
 			Facts{Workspace: workspace(), Refused: "violates PodSecurity", RefusedAct: CreatePod},
-			fails(v1alpha1.ReasonPodRefused, "violates PodSecurity", 10*time.Second)},
+			fails(v1alpha1.ReasonPodRejected, "violates PodSecurity", 10*time.Second)},
 		"its pod is not scheduled: the scheduler's words": {
 			Facts{Workspace: workspace(), Pod: pod(time.Minute, unscheduled)},
 			starts(v1alpha1.ReasonPodStarting, "Unschedulable: 0/3 nodes", 4*time.Minute)},

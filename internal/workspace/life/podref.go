@@ -35,7 +35,7 @@ func decidePodRef(f *Facts) Plan {
 			" is being removed, and the next one of its name is waited for: create it, or name another one")
 	}
 	if taken := f.taken(); taken != "" {
-		return failed(v1alpha1.ReasonPodTaken, taken)
+		return failed(v1alpha1.ReasonPodInUse, taken)
 	}
 	return observeForeign(f, "create it again, or name another one")
 }
@@ -128,5 +128,5 @@ func (f *Facts) usesPod(w *v1alpha1.Workspace) bool {
 func (f *Facts) wasRefusedPod(w v1alpha1.Workspace) bool {
 	ready := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
 	return w.Status.Pod != nil && w.Status.Pod.UID == string(f.Pod.UID) &&
-		v1alpha1.ReasonOf(ready) == v1alpha1.ReasonPodTaken
+		v1alpha1.ReasonOf(ready) == v1alpha1.ReasonPodInUse
 }

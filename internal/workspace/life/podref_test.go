@@ -131,10 +131,10 @@ func TestLifecycleOfWarmPoolSandboxWorkspace(t *testing.T) {
 		"its claim comes first": {Facts{Workspace: wanted, Pool: &Pool{Installed: true}},
 			pends(CreateSandboxClaim, "claimed", 0)},
 		"the claim is refused": {Facts{Workspace: wanted, Pool: &Pool{Installed: true}, Refused: "quota"},
-			fails(v1alpha1.ReasonPodRefused, "quota", retry)},
+			fails(v1alpha1.ReasonPodRejected, "quota", retry)},
 		"the claim is a stranger's": {Facts{Workspace: wanted, Pool: &Pool{Installed: true,
 			Claim: sandboxClaim(func(c *pools.SandboxClaim) { c.OwnerReferences = nil })}},
-			fails(v1alpha1.ReasonNameTaken, "SandboxClaim claim", retry)},
+			fails(v1alpha1.ReasonNameConflict, "SandboxClaim claim", retry)},
 		"the claim has no sandbox yet": {Facts{Workspace: resting,
 			Pool: &Pool{Installed: true, Claim: sandboxClaim(unready)}},
 			pends(Nothing, "there is no template", StartPatience)},
@@ -182,7 +182,7 @@ func of(chat string, uid types.UID) func(*v1alpha1.Workspace) {
 // saidTaken is a status that says that the pod of that UID is another's.
 func saidTaken(uid string) func(*v1alpha1.Workspace) {
 	return func(w *v1alpha1.Workspace) {
-		said(metav1.ConditionFalse, v1alpha1.ReasonPodTaken, time.Hour)(w)
+		said(metav1.ConditionFalse, v1alpha1.ReasonPodInUse, time.Hour)(w)
 		w.Status.Phase, w.Status.Pod = v1alpha1.WorkspacePhaseFailed, &v1alpha1.WorkspacePod{Name: "pod", UID: uid}
 	}
 }
@@ -193,7 +193,7 @@ func TestPodNamedBySeveralWorkspacesServesOneChat(t *testing.T) {
 	}
 	later := func(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(time.Second) }
 	its := isReadyFor(29 * time.Minute)
-	another := func(says string) outcome { return fails(v1alpha1.ReasonPodTaken, says, 0) }
+	another := func(says string) outcome { return fails(v1alpha1.ReasonPodInUse, says, 0) }
 	theirs := another("chat first")
 	for name, c := range map[string]struct {
 		own    *v1alpha1.Workspace

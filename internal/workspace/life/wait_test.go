@@ -24,7 +24,7 @@ func TestWorkspaceStoppedByModelStopsBeforeRestart(t *testing.T) {
 		stopping = v1alpha1.WorkspacePhaseStopping
 	)
 	ago := needed(time.Hour)
-	broken := said(metav1.ConditionFalse, v1alpha1.ReasonPodRefused, time.Minute)
+	broken := said(metav1.ConditionFalse, v1alpha1.ReasonPodRejected, time.Minute)
 	for name, c := range map[string]struct {
 		workspace *v1alpha1.Workspace
 		decided   *v1alpha1.ChatWorkspaceStatus

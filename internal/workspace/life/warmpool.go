@@ -34,7 +34,7 @@ func decideWarmPool(f *Facts) Plan {
 		return failed(v1alpha1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox (agents.x-k8s.io/v1beta1"+
 			" and extensions.agents.x-k8s.io/v1beta1), which warmPoolRef needs: install it").after(retry)
 	case f.Pool.Claim != nil && !metav1.IsControlledBy(f.Pool.Claim, f.Workspace):
-		return failed(v1alpha1.ReasonNameTaken, "SandboxClaim "+f.Pool.Claim.Name+
+		return failed(v1alpha1.ReasonNameConflict, "SandboxClaim "+f.Pool.Claim.Name+
 			" has the name that this workspace's own needs: delete it").after(retry)
 	case !f.needsPod():
 		return suspend(f)
@@ -70,7 +70,7 @@ func claimSandbox(f *Facts) Plan {
 	claim := f.Pool.Claim
 	switch {
 	case f.Refused != "":
-		return failed(v1alpha1.ReasonPodRefused, f.Refused).after(retry)
+		return failed(v1alpha1.ReasonPodRejected, f.Refused).after(retry)
 	case claim == nil:
 		return pending(CreateSandboxClaim, "a sandbox is being claimed")
 	case !claim.DeletionTimestamp.IsZero():

@@ -39,7 +39,7 @@ func Answer(chat *v1alpha1.Chat, replies ...Reply) *v1alpha1.ChatMessage {
 		},
 	}
 	if g.Action == v1alpha1.ActionGenerateAssistant && st.Turn != nil {
-		m.Spec.Generation.CallsGivenUpBefore = st.Turn.CallsGivenUp
+		m.Spec.Generation.CallsCanceledReasonBefore = st.Turn.CallsCanceledReason
 	}
 	for _, reply := range replies {
 		reply(m)

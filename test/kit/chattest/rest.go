@@ -70,7 +70,7 @@ func answerTo(chat *v1alpha1.Chat, parent, text string, at metav1.MicroTime) *v1
 // rests is what the status of a chat says when it has nothing to do.
 func rests(chat *v1alpha1.Chat, now metav1.Time) {
 	st := &chat.Status
-	st.ObservedGeneration, st.Phase, st.RestingSince = chat.Generation, v1alpha1.ChatWaiting, &now
+	st.ObservedGeneration, st.Phase, st.IdleSince = chat.Generation, v1alpha1.ChatWaiting, &now
 	st.Title, st.TitleSource = "How do I rotate the signing keys of my cluster?", v1alpha1.TitleFromModel
 	st.LastReply, st.Model = "0123456789abcde 0123456789ab", "gpt-5.2"
 	st.Context = &v1alpha1.ContextStatus{Tokens: 1024 * st.History.Version, Limit: 200_000}

@@ -76,7 +76,7 @@ func Priced(s *v1alpha1.ChatModelConfigSpec) {
 }
 
 // Impatient makes a provider's silence of a second too long.
-func Impatient(s *v1alpha1.ChatModelConfigSpec) { s.SilenceTimeoutSeconds = new(int32(1)) }
+func Impatient(s *v1alpha1.ChatModelConfigSpec) { s.IdleTimeoutSeconds = new(int32(1)) }
 
 // World has the models of one pod, and the server that they are at.
 type World struct {

@@ -121,8 +121,8 @@ type Turn struct {
 	Result v1alpha1.TurnResult
 	// Failure is why it failed, if it did.
 	Failure v1alpha1.ErrorReason
-	// CallsCancelled is true when the outstanding calls were given up: the model is told so, and goes on.
-	CallsCancelled bool
+	// CallsCanceled is true when the outstanding calls were given up: the model is told so, and goes on.
+	CallsCanceled bool
 	// Decided are the ids of the calls that people have approved or denied: Parley runs or answers them next.
 	Decided []string
 }

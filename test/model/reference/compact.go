@@ -40,7 +40,7 @@ func (c *Chat) compact() {
 	if turn := &c.user().Turn; turn.Result == v1alpha1.TurnFailed {
 		turn.Result, turn.Failure = "", ""
 	} else {
-		turn.CallsCancelled = true // Its end has given them up.
+		turn.CallsCanceled = true // Its end has given them up.
 	}
 	c.Error, c.compacting = "", true
 	c.goOn()

@@ -43,7 +43,7 @@ func (c *Chat) commit(name string, calls []Call) *Message {
 		c.spent++
 	}
 	c.History = append(c.History, m)
-	c.user().Turn.Decided, c.user().Turn.CallsCancelled = nil, false
+	c.user().Turn.Decided, c.user().Turn.CallsCanceled = nil, false
 	return m
 }
 

@@ -36,7 +36,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			func(c *Chat) { c.Send("ask", false); c.Finish("reply", own("1")) },
 			View{
 				Phase: "Running", Ready: "Unknown ExecutingTools", History: []string{"User ask", "Assistant reply"}, Turn: "ask",
-				Attempt: "1 ExecuteTools", Messages: map[string]string{"ask": "Committed Unknown BeingAnswered"},
+				Attempt: "1 ExecuteTools", Messages: map[string]string{"ask": "Committed Unknown Answering"},
 			},
 		},
 		"a client and a person are asked at once, and the decided call is run after the results are in": {
@@ -50,7 +50,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Phase: "Running", Ready: "Unknown ExecutingTools", History: []string{"User ask", "Assistant reply", "Tool results"},
 				Turn:      "ask",
 				Attempt:   "1 ExecuteTools",
-				Messages:  map[string]string{"ask": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted"},
+				Messages:  map[string]string{"ask": "Committed Unknown Answering", "results": "Committed True ResultsAccepted"},
 				Approvals: map[string]string{"no": "True Applied"},
 			},
 		},
@@ -67,7 +67,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 					"User b"}, Turn: "b",
 				Attempt: "1 GenerateAssistant",
 				Messages: map[string]string{
-					"a": "Committed True StoppedAfterTool", "b": "Committed Unknown BeingAnswered",
+					"a": "Committed True StoppedAfterTool", "b": "Committed Unknown Answering",
 					"results": "Committed True ResultsAccepted",
 				},
 			},
@@ -98,7 +98,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool results"},
 				Turn:     "a",
 				Attempt:  "1 GenerateAssistant",
-				Messages: map[string]string{"a": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted"},
+				Messages: map[string]string{"a": "Committed Unknown Answering", "results": "Committed True ResultsAccepted"},
 			},
 		},
 		"a reached budget holds the turn until it is raised": {
@@ -114,7 +114,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			},
 			View{
 				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool 2"}, Turn: "a",
-				Attempt: "1 GenerateAssistant", Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+				Attempt: "1 GenerateAssistant", Messages: map[string]string{"a": "Committed Unknown Answering"},
 			},
 		},
 		"a chat that is archived does not wait for money": {
@@ -143,7 +143,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Queue:   []string{"c"},
 				Attempt: "1 GenerateAssistant",
 				Messages: map[string]string{
-					"a": "Committed False RateLimited", "b": "Committed Unknown BeingAnswered", "c": "Queued Unknown Queued",
+					"a": "Committed False RateLimited", "b": "Committed Unknown Answering", "c": "Queued Unknown Queued",
 				},
 			},
 		},
@@ -156,7 +156,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			View{
 				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant part", "User b"}, Turn: "b",
 				Attempt:  "1 GenerateAssistant",
-				Messages: map[string]string{"a": "Committed False Interrupted", "b": "Committed Unknown BeingAnswered"},
+				Messages: map[string]string{"a": "Committed False Interrupted", "b": "Committed Unknown Answering"},
 			},
 		},
 		"an edit begins again from there, without what was queued": {
@@ -171,7 +171,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a"}, Turn: "a",
 				Attempt: "1 GenerateAssistant",
 				Messages: map[string]string{
-					"a": "Committed Unknown BeingAnswered", "b": "Superseded False Superseded", "c": "Superseded False Superseded",
+					"a": "Committed Unknown Answering", "b": "Superseded False Superseded", "c": "Superseded False Superseded",
 				},
 			},
 		},
@@ -185,7 +185,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			},
 			View{
 				Phase: "RequiresAction", Ready: "Unknown RequiresAction", History: []string{"User a", "Assistant 1"}, Turn: "a",
-				Asked: []string{"x Client"}, Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+				Asked: []string{"x Client"}, Messages: map[string]string{"a": "Committed Unknown Answering"},
 			},
 		},
 		"a suspended chat finishes the step under way and begins no other": {
@@ -196,7 +196,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			},
 			View{
 				Phase: "Running", Ready: "Unknown Suspended", History: []string{"User a", "Assistant 1"}, Turn: "a",
-				Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+				Messages: map[string]string{"a": "Committed Unknown Answering"},
 			},
 		},
 		"a chat is put away when its turn and its queue are done, and takes up nothing else until it is back": {
@@ -243,7 +243,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			},
 			View{
 				Phase: "Running", Ready: "Unknown WaitingForCapacity", History: []string{"User a", "Assistant 1"}, Turn: "a",
-				Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+				Messages: map[string]string{"a": "Committed Unknown Answering"},
 			},
 		},
 		"clearing hides what was said, and is refused when there is nothing to hide": {

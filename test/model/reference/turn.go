@@ -37,7 +37,7 @@ func (c *Chat) goOn() {
 		c.end(c.user().Turn.Result)
 	case slices.ContainsFunc(c.sinceUser(), func(m *Message) bool { return m.Stops }):
 		c.end(v1alpha1.TurnStoppedAfterTool)
-	case c.replyIsLast() && !c.user().Turn.CallsCancelled:
+	case c.replyIsLast() && !c.user().Turn.CallsCanceled:
 		c.end(v1alpha1.TurnAnswered)
 	case c.Steps() >= c.Limits.MaxSteps:
 		c.end(v1alpha1.TurnMaxStepsReached)
@@ -69,7 +69,7 @@ func (c *Chat) ask(calls []Call) {
 
 // cancelCalls gives the outstanding calls of the turn up.
 func (c *Chat) cancelCalls() {
-	c.user().Turn.CallsCancelled, c.user().Turn.Decided = true, nil
+	c.user().Turn.CallsCanceled, c.user().Turn.Decided = true, nil
 }
 
 // end ends the turn. The next message begins in the same moment.
@@ -99,7 +99,7 @@ func (c *Chat) takeFromQueue(name string) *Message {
 // itself, and those that it must ask people for.
 func (c *Chat) outstanding() (own, asked []Call) {
 	turn := c.user().Turn
-	if turn.CallsCancelled {
+	if turn.CallsCanceled {
 		return nil, nil
 	}
 	for _, call := range Unanswered(c.sinceUser()) {

@@ -161,7 +161,7 @@ func (m *Message) ready() string {
 	}
 	switch m.Turn.Result {
 	case "":
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered)
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonAnswering)
 	case v1alpha1.TurnFailed:
 		return Words(metav1.ConditionFalse, m.Turn.Failure)
 	case v1alpha1.TurnInterrupted:

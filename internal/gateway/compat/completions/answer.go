@@ -116,7 +116,7 @@ func finish(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:
 		return "tool_calls"
-	case end.Reply == v1alpha1.ReplyCutByLength:
+	case end.Reply == v1alpha1.ReplyMaxTokensReached:
 		return "length"
 	}
 	return "stop"

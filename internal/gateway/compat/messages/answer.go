@@ -96,7 +96,7 @@ func stopReason(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:
 		return "tool_use"
-	case end.Reply == v1alpha1.ReplyCutByLength:
+	case end.Reply == v1alpha1.ReplyMaxTokensReached:
 		return "max_tokens"
 	case end.Reply == v1alpha1.ReplyRefused:
 		return "refusal"

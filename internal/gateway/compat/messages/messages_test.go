@@ -96,7 +96,7 @@ func TestAFailedTurnIsAnError(t *testing.T) {
 func TestWhyAnAnswerHasEnded(t *testing.T) {
 	for want, end := range map[anthropic.StopReason]turn.End{
 		anthropic.StopReasonEndTurn:   {Outcome: turn.Completed, Reply: v1alpha1.ReplyComplete},
-		anthropic.StopReasonMaxTokens: {Outcome: turn.Completed, Reply: v1alpha1.ReplyCutByLength},
+		anthropic.StopReasonMaxTokens: {Outcome: turn.Completed, Reply: v1alpha1.ReplyMaxTokensReached},
 		anthropic.StopReasonRefusal:   {Outcome: turn.Completed, Reply: v1alpha1.ReplyRefused},
 		anthropic.StopReasonToolUse:   {Outcome: turn.RequiresAction},
 	} {

@@ -181,7 +181,7 @@ func (r *Response) end(end *turn.End) {
 		r.Status, r.Error = failed, &ResponseError{Code: *e.Code, Message: e.Message}
 	case end.Outcome == turn.Interrupted:
 		r.Status, r.Incomplete = cancelled, &Reason{"interrupted"}
-	case end.Reply == v1alpha1.ReplyCutByLength:
+	case end.Reply == v1alpha1.ReplyMaxTokensReached:
 		r.Status, r.Incomplete = incomplete, &Reason{"max_output_tokens"}
 	case end.Reply == v1alpha1.ReplyRefused:
 		r.refuse()

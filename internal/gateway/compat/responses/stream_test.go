@@ -81,7 +81,7 @@ func TestWhatIsStreamed(t *testing.T) {
 	for name, end := range map[string]turn.End{
 		"calls":       calls,
 		"completed":   {Outcome: turn.Completed, Reply: v1alpha1.ReplyComplete},
-		"length":      {Outcome: turn.Completed, Reply: v1alpha1.ReplyCutByLength},
+		"length":      {Outcome: turn.Completed, Reply: v1alpha1.ReplyMaxTokensReached},
 		"interrupted": {Outcome: turn.Interrupted},
 		"failed": {Outcome: turn.Failed, Error: &stream.Error{Reason: v1alpha1.ErrorContextTooLong,
 			Message: "It is too long."}},

@@ -147,7 +147,7 @@ var failures = map[v1alpha1.ErrorReason]failure{
 	v1alpha1.ErrorBudgetReached:         {http.StatusTooManyRequests, Quota, "insufficient_quota"},
 	v1alpha1.ErrorOverloaded:            {http.StatusServiceUnavailable, Server, "overloaded"},
 	v1alpha1.ErrorProviderUnavailable:   {http.StatusBadGateway, Server, "provider_unavailable"},
-	v1alpha1.ErrorProviderSilent:        {http.StatusGatewayTimeout, Server, "provider_silent"},
+	v1alpha1.ErrorProviderTimeout:       {http.StatusGatewayTimeout, Server, "provider_silent"},
 	v1alpha1.ErrorProviderError:         {http.StatusBadGateway, Server, "provider_error"},
 	v1alpha1.ErrorContextTooLong:        {http.StatusBadRequest, InvalidRequest, "context_length_exceeded"},
 	v1alpha1.ErrorContentFiltered:       {http.StatusBadRequest, InvalidRequest, "content_filter"},

@@ -20,8 +20,8 @@ type explanation struct{ wrong, advice string }
 // {silence}, {credential} and {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing,
 // and {finish} the finish reason of the reply.
 var explanations = map[v1alpha1.ErrorReason]explanation{
-	v1alpha1.ErrorCanceled:       {"The call of {provider} was canceled", "Send a message to continue"},
-	v1alpha1.ErrorProviderSilent: {"{provider} sent nothing for {silence}", "Send a message to try again"},
+	v1alpha1.ErrorCanceled:        {"The call of {provider} was canceled", "Send a message to continue"},
+	v1alpha1.ErrorProviderTimeout: {"{provider} sent nothing for {silence}", "Send a message to try again"},
 	v1alpha1.ErrorHistoryRejected: {
 		"{provider} rejected the message history as inconsistent{status}",
 		"Delete the newest reply, or start a new chat",

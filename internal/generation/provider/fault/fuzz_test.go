@@ -101,7 +101,7 @@ func checkTold(t *testing.T, e *v1alpha1.GenerationError) {
 
 // everyReason are the reasons that an error of a call can have.
 var everyReason = []v1alpha1.ErrorReason{
-	v1alpha1.ErrorRateLimited, v1alpha1.ErrorOverloaded, v1alpha1.ErrorProviderUnavailable, v1alpha1.ErrorProviderSilent,
+	v1alpha1.ErrorRateLimited, v1alpha1.ErrorOverloaded, v1alpha1.ErrorProviderUnavailable, v1alpha1.ErrorProviderTimeout,
 	v1alpha1.ErrorProviderError,
 	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached,
 	v1alpha1.ErrorProviderDisabled,

@@ -47,7 +47,7 @@ var rules = []rule{
 	{v1alpha1.ErrorContentFiltered, retryNever, ends(v1alpha1.ReplyFiltered), explanation{}},
 	{v1alpha1.ErrorEmptyReply, retryAlways, ends(v1alpha1.ReplyEmpty), explanation{}},
 	{v1alpha1.ErrorReplyFailed, retryAlways, ends(v1alpha1.ReplyFailed), explanation{}},
-	{v1alpha1.ErrorProviderSilent, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
+	{v1alpha1.ErrorProviderTimeout, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
 	{v1alpha1.ErrorAuthenticationFailed, retryNever, func(f *findings) bool {
 		return f.login != nil && !f.login.isTemporary()
 	}, explanation{}},

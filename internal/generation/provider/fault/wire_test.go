@@ -284,7 +284,7 @@ func TestCallEndedByTheCallerIsTheCallers(t *testing.T) {
 	e = fault.Classify(context.Canceled, about)
 	check.Equal(t, "the peer's cancellation", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 	about.Silence = 10 * time.Minute
-	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable ||
+	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderTimeout || !e.Retryable ||
 		!strings.Contains(e.Text(), "nothing for 10m0s") {
 		t.Errorf("silence: %+v", e)
 	}

@@ -165,7 +165,7 @@ export class ChatView {
   /** @param {any} entry @param {boolean} [restored] whether nobody asks for it now */
   edit(entry, restored = false) {
     const at = this.transcript.items.find((item) => item.entry === entry)?.node;
-    const hint = entry.message.visibility === 'People' ? 'Only people read this.'
+    const hint = entry.message.visibility === 'Users' ? 'Only people read this.'
       : 'The conversation goes on from here: the replies behind it are generated again.';
     if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, uid: entry.message.uid, hint, restored },
       this.tell);
@@ -177,7 +177,7 @@ export class ChatView {
     const generated = message.role === 'Assistant';
     const question = generated ? 'The reply is thrown away and generated again, and all that follows it leaves the conversation.'
       : 'The message and all that follows it leave the conversation.';
-    if (!await confirmed(message.visibility === 'People' ? 'The note is deleted.' : question,
+    if (!await confirmed(message.visibility === 'Users' ? 'The note is deleted.' : question,
       generated ? 'Regenerate' : 'Delete')) return;
     await this.act('It was not deleted', () => ask('DELETE', ofMessage(this.namespace, this.chat, message.name)));
   }

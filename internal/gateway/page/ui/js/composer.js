@@ -51,8 +51,8 @@ export class Composer {
     const body = this.files.length ? { parts: [...(words.trim() ? [{ type: 'Text', text: words }] : []),
       ...this.files.map((file) => ({ type: 'File', file }))] } : { content: words };
     if (how === 'Interrupt') body.whenBusy = 'Interrupt';
-    if (how === 'People') body.visibility = 'People';
-    if (this.model.value && how !== 'People') body.modelConfig = this.model.value;
+    if (how === 'Users') body.visibility = 'Users';
+    if (this.model.value && how !== 'Users') body.modelConfig = this.model.value;
     this.deliver(body);
     this.field.value = '';
     this.files = [];

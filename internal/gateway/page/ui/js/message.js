@@ -29,7 +29,7 @@ export function wordsOf(message) {
  */
 export function messageNode(entry, page) {
   const { message } = entry;
-  const role = message.visibility === 'People' ? 'note' : message.role.toLowerCase();
+  const role = message.visibility === 'Users' ? 'note' : message.role.toLowerCase();
   const node = el('article', { class: `msg ${role}`, tabindex: -1, 'data-name': message.name, 'data-role': role });
   node.setAttribute('aria-label', `${authorOf(message, role)}, ${when(message.createdAt)}`);
   if (role === 'tool') {
@@ -38,7 +38,7 @@ export function messageNode(entry, page) {
     return node;
   }
   node.append(head(message, role, entry, page));
-  if (message.callsGivenUpBefore) giveUp(page.cards, message.callsGivenUpBefore);
+  if (message.callsCanceledReasonBefore) giveUp(page.cards, message.callsCanceledReasonBefore);
   const body = el('div', { class: 'body' });
   if (role === 'system') body.append(summary(message, page));
   else if (message.visibility === 'Model') body.append(el('p', { class: 'dim' }, 'Said to the model alone.'));
@@ -185,7 +185,7 @@ function download({ name, data }) {
 
 /** How a reply ended that is not simply complete. */
 const OUTCOMES = {
-  CutByLength: 'cut: it reached its limit of output tokens', Refused: 'the model refused to answer',
+  MaxTokensReached: 'cut: it reached its limit of output tokens', Refused: 'the model refused to answer',
   Paused: 'paused by the provider',
 };
 

@@ -37,7 +37,7 @@ function retried(retry) {
 /** Calls that wait for people or clients, and retries, are shown elsewhere. */
 const ELSEWHERE = ['Approval', 'Answer', 'ClientResult', 'Retry'];
 /** How a turn ended, where the transcript does not show it. */
-const RESULTS = ['CutByLength', 'Interrupted', 'MaxStepsReached', 'Refused'];
+const RESULTS = ['MaxTokensReached', 'Interrupted', 'MaxStepsReached', 'Refused'];
 
 /** What the chat waits for, as its status says. */
 function waits({ status }) {

@@ -174,7 +174,7 @@ export class Transcript {
       else if (pending) card.set('waits', pending.kind === 'Client' ? 'waits for a client' : 'waits for people');
       else if (card.call.result === undefined && !busy && card.state === 'called') card.set('none', 'has no result');
     }
-    if (status?.callsGivenUp) giveUp(this.page.cards, status.callsGivenUp);
+    if (status?.callsCanceledReason) giveUp(this.page.cards, status.callsCanceledReason);
   }
 
   #scrolled() {

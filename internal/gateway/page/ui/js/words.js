@@ -14,7 +14,7 @@ const REASONS = {
   WaitingForSubChats: 'waits for sub-chats',
   WaitingForWorkspace: 'waits for its workspace', WaitingForMCPServers: 'waits for MCP servers', Archived: 'archived',
   Archiving: 'is being archived', StoppedAfterTool: 'ended with a tool', MaxStepsReached: 'ended after its last step',
-  CutByLength: 'has a reply that was cut', Refused: 'was refused an answer',
+  MaxTokensReached: 'has a reply that was cut', Refused: 'was refused an answer',
 };
 
 /** @param {{phase?: string, reason?: string}} chat */
