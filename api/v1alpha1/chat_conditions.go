@@ -44,8 +44,8 @@ const (
 	ReasonStarting ConditionReason = "Starting"
 	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
 	ReasonAnswered ConditionReason = "Answered"
-	// ReasonMaxTokensReached surfaces in Ready (True) when the last turn ended with a reply that reached the limit of output
-	// tokens.
+	// ReasonMaxTokensReached surfaces in Ready (True) when the last turn ended with a reply that reached the limit of
+	// output tokens.
 	ReasonMaxTokensReached ConditionReason = "MaxTokensReached"
 	// ReasonRefused surfaces in Ready (True) when the last turn ended with the model's refusal.
 	ReasonRefused ConditionReason = "Refused"
@@ -68,8 +68,8 @@ const (
 	// ReasonGenerationPodRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the
 	// generation pod that the next step needs: a ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
 	ReasonGenerationPodRejected ConditionReason = "GenerationPodRejected"
-	// ReasonPromptRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message that
-	// spec.prompt is to become.
+	// ReasonPromptRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message
+	// that spec.prompt is to become.
 	ReasonPromptRejected ConditionReason = "PromptRejected"
 	// ReasonPromptNameConflict surfaces in Ready (False) and Stalled (True) while another message has the name of the one
 	// that spec.prompt is to become. For the first 10 s it is Unknown and Reconciling:

@@ -127,7 +127,8 @@ type TurnInternalStatus struct {
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
 
-	// callsCanceledReasonBefore is why calls of the reply before the turn's message have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why calls of the reply before the turn's message have no result; absent if none was
+	// given up.
 	// +optional
 	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 

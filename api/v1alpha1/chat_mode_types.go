@@ -14,8 +14,8 @@ const (
 	ModeExplore ChatMode = "Explore"
 )
 
-// EffectiveMode is the mode that bounds the model now; empty: none does. A plan that was approved ends the mode Plan for
-// the turn.
+// EffectiveMode is the mode that bounds the model now; empty: none does. A plan that was approved ends the mode Plan
+// for the turn.
 func (c *Chat) EffectiveMode() ChatMode {
 	if c.Spec.Mode == ModePlan && c.Status.Turn != nil && c.Status.Turn.PlanApproved {
 		return ""

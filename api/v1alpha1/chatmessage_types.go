@@ -221,7 +221,8 @@ type ChatMessageStatus struct {
 	// +optional
 	CreatedVersion string `json:"createdVersion,omitempty"`
 
-	// callsCanceledReasonBefore is why tool calls of the reply before the message have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why tool calls of the reply before the message have no result; absent if none was given
+	// up.
 	// +optional
 	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 

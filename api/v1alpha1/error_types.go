@@ -98,8 +98,8 @@ const (
 	// ErrorGenerationPodLost is the reason of a retry after the generation pod of an attempt was lost, or did not start.
 	// No turn fails by it.
 	ErrorGenerationPodLost ErrorReason = "GenerationPodLost"
-	// ErrorResultNameConflict surfaces when a message that the generation pod did not create has the name of the result of an
-	// attempt. It is the reason of a retry, and the error of a turn when that was its last attempt.
+	// ErrorResultNameConflict surfaces when a message that the generation pod did not create has the name of the result of
+	// an attempt. It is the reason of a retry, and the error of a turn when that was its last attempt.
 	ErrorResultNameConflict ErrorReason = "ResultNameConflict"
 	// ErrorStateInvalid surfaces when the chat's status was changed by someone else into a combination that must not
 	// exist.

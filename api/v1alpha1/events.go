@@ -21,7 +21,8 @@ const (
 	EventExpired EventReason = "Expired"
 	// EventReplyTooLarge surfaces when a reply was cut at the size that one object can hold.
 	EventReplyTooLarge = EventReason(ReasonReplyTooLarge)
-	// EventGenerationPodRejected surfaces when the API server begins to refuse the generation pod that the next step needs.
+	// EventGenerationPodRejected surfaces when the API server begins to refuse the generation pod that the next step
+	// needs.
 	EventGenerationPodRejected = EventReason(ReasonGenerationPodRejected)
 	// EventAgentRejected surfaces when the API server refuses a sub-chat that the model starts, or what it says to one.
 	EventAgentRejected EventReason = "AgentRejected"

@@ -31,8 +31,8 @@ const (
 	ReplyComplete ReplyOutcome = "Complete"
 	// ReplyToolCalls means that the model calls tools, and speaks again once it has their results.
 	ReplyToolCalls ReplyOutcome = "ToolCalls"
-	// ReplyMaxTokensReached means that the reply reached the limit of output tokens, or of the model's context. A tool call
-	// that is not whole has RefusalInputTruncated.
+	// ReplyMaxTokensReached means that the reply reached the limit of output tokens, or of the model's context. A tool
+	// call that is not whole has RefusalInputTruncated.
 	ReplyMaxTokensReached ReplyOutcome = "MaxTokensReached"
 	// ReplyFiltered means that a filter of the provider ended the reply: the attempt fails with ErrorContentFiltered.
 	ReplyFiltered ReplyOutcome = "Filtered"
@@ -232,7 +232,8 @@ type MessageGeneration struct {
 	// +optional
 	KubernetesUnavailable *KubernetesUnavailable `json:"kubernetesUnavailable,omitempty"`
 
-	// callsCanceledReasonBefore is why tool calls of the reply before the step have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why tool calls of the reply before the step have no result; absent if none was given
+	// up.
 	// +optional
 	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 

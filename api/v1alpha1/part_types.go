@@ -135,8 +135,8 @@ const (
 	// RefusalInputTooLarge means that the call requires approval, and that its input has more than MaxPendingInput bytes:
 	// people could not see all of what they approve.
 	RefusalInputTooLarge CallRefusal = "InputTooLarge"
-	// RefusalInputTruncated means that the reply reached its limit of tokens within the input of the call. The input that is
-	// kept is an empty object.
+	// RefusalInputTruncated means that the reply reached its limit of tokens within the input of the call. The input that
+	// is kept is an empty object.
 	RefusalInputTruncated CallRefusal = "InputTruncated"
 	// RefusalInputInvalid means that the input of the call is not a JSON object.
 	RefusalInputInvalid CallRefusal = "InputInvalid"

@@ -29,8 +29,8 @@ const (
 	TurnInterrupted TurnResult = "Interrupted"
 )
 
-// CallsCanceledReason is why tool calls were given up without a result. The model reads it in place of one; limits.maxSteps
-// gives up none, as calls are run before it ends a turn. What follows such calls in the
+// CallsCanceledReason is why tool calls were given up without a result. The model reads it in place of one;
+// limits.maxSteps gives up none, as calls are run before it ends a turn. What follows such calls in the
 // history keeps it: the next step, or the next User message.
 // +kubebuilder:validation:Enum=Canceled;Interrupted;TimedOut;Failed;Edited
 type CallsCanceledReason string

@@ -86,7 +86,7 @@ func (c *command) failure(ctx context.Context, err error, _ *httpguard.Notes, se
 	c.mu.Lock()
 	stray := c.strayText()
 	c.mu.Unlock()
-	p, last, lost := c.Session.Last(context.WithoutCancel(ctx))
+	p, last, lost := c.Last(context.WithoutCancel(ctx))
 	message := serverMessage(err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

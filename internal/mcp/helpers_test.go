@@ -128,7 +128,8 @@ func returns(t *testing.T, o *mcp.Offer, name, input, want string) {
 func failsWith(t *testing.T, o *mcp.Offer, reason v1alpha1.MCPServerReason, words string) {
 	t.Helper()
 	u := o.Unavailable()
-	if len(u) != 1 || u[0].Reason != reason || len(u[0].Message) > 250 || strings.ContainsFunc(u[0].Message, unicode.IsControl) {
+	if len(u) != 1 || u[0].Reason != reason || len(u[0].Message) > 250 ||
+		strings.ContainsFunc(u[0].Message, unicode.IsControl) {
 		t.Fatalf("unavailable are %+v", u)
 	}
 	check.Contains(t, u[0].Message, words)

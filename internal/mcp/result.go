@@ -123,10 +123,7 @@ func (r *reader) block(raw json.RawMessage) string {
 	case "image":
 		return r.image(b.Data)
 	case "audio":
-		if b.Data.invalid {
-			return "[audio was left out: its data is not base64]"
-		}
-		return fmt.Sprintf("[audio of %d bytes was left out: models do not get audio]", len(b.Data.bytes))
+		return omittedAudio(b.Data)
 	case "resource_link":
 		return strings.TrimSpace(fmt.Sprintf("[resource %s: %s] %s", b.URI, b.Name, b.Description))
 	case "resource":
@@ -139,6 +136,13 @@ func (r *reader) block(raw json.RawMessage) string {
 	}
 	return fmt.Sprintf("[content of type %q was left out: its type is unknown]",
 		clip.Ellipsis(printable.Line(string(b.Type)), maxType))
+}
+
+func omittedAudio(data lenientData) string {
+	if data.invalid {
+		return "[audio was left out: its data is not base64]"
+	}
+	return fmt.Sprintf("[audio of %d bytes was left out: models do not get audio]", len(data.bytes))
 }
 
 func (r *reader) resource(raw json.RawMessage) string {

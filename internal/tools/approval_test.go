@@ -49,8 +49,9 @@ func TestOnlyApprovedCallsRun(t *testing.T) {
 		Calls: []v1alpha1.ToolCall{{ID: "own"}, needsApproval("approved", "")},
 		Denied: []v1alpha1.ToolResult{
 			{ID: "denied", Output: "A person denied this call, so it was not run. They said: too late", IsError: true},
-			{ID: "unseen", Output: "The call was not run: it is not the call that a person has approved. Make it again if it is " +
-				"still needed.", IsError: true}}}, tools.SplitByApproval(chat, history))
+			{ID: "unseen",
+				Output: "The call was not run: it is not the call that a person has approved. Make it again if it is " +
+					"still needed.", IsError: true}}}, tools.SplitByApproval(chat, history))
 }
 
 func TestAnAnswerComesWithTheCallThatAsked(t *testing.T) {

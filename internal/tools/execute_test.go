@@ -40,26 +40,31 @@ func TestToolFailuresBecomeErrorResultsForModel(t *testing.T) {
 		fails bool
 		want  string // The output; behind …, a part of it.
 	}{
-		"a good call":         {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
-		"an allowed tool":     {allow: "echo", call: v1alpha1.ToolCall{Name: "echo", Input: `{}`}, want: "{}"},
-		"default arguments":   {call: v1alpha1.ToolCall{Name: "typed", Input: `{}`}, want: "7"},
-		"invalid arguments":   {call: v1alpha1.ToolCall{Name: "typed", Input: `{"n":10}`}, fails: true, want: "…/n: must be at most 9"},
-		"an unknown tool":     {"echo fails", v1alpha1.ToolCall{Name: "weather"}, true, `tool "weather" does not exist; the tools on offer are: echo, fails`},
-		"a forbidden tool":    {"fails", v1alpha1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: fails`},
-		"no tool at all":      {"other", v1alpha1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: none`},
-		"an error":            {call: v1alpha1.ToolCall{Name: "fails"}, fails: true, want: "no such city"},
-		"a panic":             {call: v1alpha1.ToolCall{Name: "panics"}, fails: true, want: `tool "panics" failed unexpectedly`},
-		"a long result":       {call: v1alpha1.ToolCall{Name: "talks"}, want: "…bytes left out"},
-		"a long error":        {call: v1alpha1.ToolCall{Name: "complains"}, fails: true, want: "…bytes left out"},
-		"a long unknown name": {call: v1alpha1.ToolCall{Name: strings.Repeat("n", 100_000)}, fails: true, want: "…bytes left out"},
+		"a good call":       {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
+		"an allowed tool":   {allow: "echo", call: v1alpha1.ToolCall{Name: "echo", Input: `{}`}, want: "{}"},
+		"default arguments": {call: v1alpha1.ToolCall{Name: "typed", Input: `{}`}, want: "7"},
+		"invalid arguments": {call: v1alpha1.ToolCall{Name: "typed", Input: `{"n":10}`}, fails: true, want: "…/n: must be at most 9"},
+		"an unknown tool":   {"echo fails", v1alpha1.ToolCall{Name: "weather"}, true, `tool "weather" does not exist; the tools on offer are: echo, fails`},
+		"a forbidden tool":  {"fails", v1alpha1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: fails`},
+		"no tool at all":    {"other", v1alpha1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: none`},
+		"an error":          {call: v1alpha1.ToolCall{Name: "fails"}, fails: true, want: "no such city"},
+		"a panic": {call: v1alpha1.ToolCall{Name: "panics"}, fails: true,
+			want: `tool "panics" failed unexpectedly`},
+		"a long result": {call: v1alpha1.ToolCall{Name: "talks"}, want: "…bytes left out"},
+		"a long error":  {call: v1alpha1.ToolCall{Name: "complains"}, fails: true, want: "…bytes left out"},
+		"a long unknown name": {call: v1alpha1.ToolCall{Name: strings.Repeat("n", 100_000)}, fails: true,
+			want: "…bytes left out"},
 		"a list as input": {call: v1alpha1.ToolCall{Name: "echo", Input: ` ["a"]`, Refusal: v1alpha1.RefusalInputInvalid}, fails: true,
 			want: `tool "echo" was not run: its input must be a JSON object, but is a list; call it again with a JSON object, {} if there are no arguments`},
-		"a number as input": {call: v1alpha1.ToolCall{Name: "echo", Input: "7", Refusal: v1alpha1.RefusalInputInvalid}, fails: true,
-			want: "…but is a number"},
-		"a call refused before": {call: v1alpha1.ToolCall{Name: "echo", Input: "{}", Refusal: v1alpha1.RefusalNotAllowed}, fails: true,
-			want: "…was not active in this chat when it was called"},
-		"a huge input": {call: v1alpha1.ToolCall{Name: "echo", Input: "{}", Refusal: v1alpha1.RefusalInputTooLarge}, fails: true,
-			want: "…a person must approve it"},
+		"a number as input": {call: v1alpha1.ToolCall{Name: "echo", Input: "7", Refusal: v1alpha1.RefusalInputInvalid},
+			fails: true,
+			want:  "…but is a number"},
+		"a call refused before": {call: v1alpha1.ToolCall{Name: "echo", Input: "{}", Refusal: v1alpha1.RefusalNotAllowed},
+			fails: true,
+			want:  "…was not active in this chat when it was called"},
+		"a huge input": {call: v1alpha1.ToolCall{Name: "echo", Input: "{}", Refusal: v1alpha1.RefusalInputTooLarge},
+			fails: true,
+			want:  "…a person must approve it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.call.ID = "call_1"
@@ -112,7 +117,8 @@ func TestNonrepeatableCallIsNotRepeatedAfterEarlierAttempt(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		batch.Again = again
 		results := registry.Execute(t.Context(), batch, nil)
-		if results[0].IsError || results[1].IsError != again || again != strings.Contains(results[1].Output, "may have run or not") {
+		if results[0].IsError || results[1].IsError != again || again != strings.Contains(results[1].Output,
+			"may have run or not") {
 			t.Errorf("again: %v, the results are %+v", again, results)
 		}
 	}
@@ -136,11 +142,11 @@ func TestExclusiveToolMixedWithOtherCallsRunsNothing(t *testing.T) {
 	}{
 		"":                    {},
 		"alone":               {want: []string{ran}},
-		"other other":         {want: []string{ran, ran}},
+		"other " + "other":    {want: []string{ran, ran}},
 		"other client":        {want: []string{ran, `tool "client" does not exist`}},
 		"alone other":         {conflict: "alone", want: []string{alonePls, skipped}},
 		"other unknown alone": {conflict: "alone", want: []string{skipped, skipped, alonePls}},
-		"alone alone":         {conflict: "alone", want: []string{alonePls, alonePls}},
+		"alone " + "alone":    {conflict: "alone", want: []string{alonePls, alonePls}},
 		" alone":              {off: true, want: []string{inactive}},
 		" alone other":        {off: true, conflict: "alone", want: []string{inactive, skipped}},
 		"unknown":             {want: []string{unknown}},
@@ -286,10 +292,11 @@ func TestIdleCallTimesOut(t *testing.T) {
 }
 
 func TestCanceledCallReportsInterruption(t *testing.T) {
-	registry := tools.NewRegistry(fake{name: "done"}, fake{name: "wait", run: func(ctx context.Context, _ tools.Call) (string, error) {
-		<-ctx.Done()
-		return "", ctx.Err()
-	}})
+	registry := tools.NewRegistry(fake{name: "done"}, fake{name: "wait",
+		run: func(ctx context.Context, _ tools.Call) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	check.Equal(t, "results", []v1alpha1.ToolResult{{ID: "done", Name: "done", Output: "{}"},

@@ -33,7 +33,8 @@ func (f fake) Run(ctx context.Context, call tools.Call) (string, error) {
 
 var (
 	// alone are the traits of a tool that must be called alone, and that a chat turns on with its system prompt.
-	alone = tools.Traits{Exclusive: true, EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.SystemPrompt == "on" }}
+	alone = tools.Traits{Exclusive: true,
+		EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.SystemPrompt == "on" }}
 	// waits are the traits of a tool that waits a minute for the chat in its input, and is useful to chats with sub-chats.
 	waits = tools.Traits{Plan: tools.Free, Explore: tools.Free,
 		WaitsFor: func(input string) (chat string, seconds int32) { return input, int32(60 * min(1, len(input))) },
@@ -65,7 +66,8 @@ func execute(t *testing.T, r *tools.Registry, chat *v1alpha1.Chat, calls ...v1al
 }
 
 func TestSuitedToolsDependOnPolicyUseAndMode(t *testing.T) {
-	registry := tools.NewRegistry(fake{name: "write"}, fake{name: "wait", Traits: waits}, fake{name: "alone", Traits: alone},
+	registry := tools.NewRegistry(fake{name: "write"}, fake{name: "wait", Traits: waits},
+		fake{name: "alone", Traits: alone},
 		fake{name: "clock", Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free}},
 		fake{name: "execute", Traits: tools.Traits{Plan: tools.WithApproval}},
 		fake{name: "spawn", Traits: tools.Traits{Plan: tools.Free}})
@@ -130,7 +132,8 @@ func TestModeForbidsClientToolsAndActingProviderTools(t *testing.T) {
 }
 
 func TestUnknownToolErrorNamesOfferedTools(t *testing.T) {
-	registry := tools.NewRegistry(fake{name: "clock"}, fake{name: "wait", Traits: waits}, fake{name: "alone", Traits: alone})
+	registry := tools.NewRegistry(fake{name: "clock"}, fake{name: "wait", Traits: waits},
+		fake{name: "alone", Traits: alone})
 	chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
 		Client:     []v1alpha1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
 		ToolPolicy: v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"denied"}}}}}
@@ -151,7 +154,8 @@ func TestAddedToolsAreCalledLikeBuiltInTools(t *testing.T) {
 	})
 	check.Equal(t, "results", []v1alpha1.ToolResult{{ID: "s__a", Name: "s__a", Output: "{}"},
 		{ID: "t__b", Name: "t__b", Output: "its server cannot be used", IsError: true},
-		{ID: "u__c", Name: "u__c", Output: `tool "u__c" does not exist; the tools on offer are: built_in, s__a`, IsError: true},
+		{ID: "u__c", Name: "u__c", Output: `tool "u__c" does not exist; the tools on offer are: built_in, s__a`,
+			IsError: true},
 	}, execute(t, both, &v1alpha1.Chat{}, callsOf("s__a t__b u__c")...))
 	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Suited(&v1alpha1.Chat{})) != 1 {
 		t.Error("the added tool counts as built in")

@@ -140,7 +140,8 @@ func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 func TestAnotherTitleIsAskedForByToken(t *testing.T) {
 	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{} })
-	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."),
+		chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
 	chat := chatIn(t, ns, "c")
 	before := chat.DeepCopy()

@@ -10,8 +10,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Effective is the chat with the settings that are in force, and the fields of its own that do not count. A chat without
-// class (nil) is returned as it is.
+// Effective is the chat with the settings that are in force, and the fields of its own that do not count. A chat
+// without class (nil) is returned as it is.
 func Effective(chat *v1alpha1.Chat, class *v1alpha1.ChatClass) (*v1alpha1.Chat, []string) {
 	if class == nil {
 		return chat, nil

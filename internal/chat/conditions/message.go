@@ -20,7 +20,8 @@ func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, commit *v1alpha1.Com
 	st.Parent = commit.Parent
 	st.Index = new(commit.Position)
 	st.HistoryVersion = commit.HistoryVersion
-	st.ContentHash, st.CallsCanceledReasonBefore, st.StoppedBy = commit.ContentHash, commit.CallsCanceledReasonBefore, commit.StoppedBy
+	st.ContentHash, st.StoppedBy = commit.ContentHash, commit.StoppedBy
+	st.CallsCanceledReasonBefore = commit.CallsCanceledReasonBefore
 	st.CreatedVersion = ""
 }
 

@@ -41,8 +41,8 @@ func NodeOf(m *v1alpha1.ChatMessage) Node {
 	case st.State == v1alpha1.MessageCommitted && st.Index != nil:
 		// That may be all that is left of its commit: the reply that recorded it may have been deleted.
 		return n.at(&v1alpha1.CommittedMessage{Message: m.Name, UID: n.UID, Parent: st.Parent, Position: *st.Index,
-			HistoryVersion: st.HistoryVersion, ContentHash: st.ContentHash, CallsCanceledReasonBefore: st.CallsCanceledReasonBefore,
-			StoppedBy: st.StoppedBy})
+			HistoryVersion: st.HistoryVersion, ContentHash: st.ContentHash, StoppedBy: st.StoppedBy,
+			CallsCanceledReasonBefore: st.CallsCanceledReasonBefore})
 	}
 	return n
 }
@@ -69,7 +69,8 @@ func commitOfTurn(chat *v1alpha1.Chat) *v1alpha1.CommittedMessage {
 		return nil
 	}
 	return &v1alpha1.CommittedMessage{Message: t.Message, UID: in.MessageUID, Parent: t.Parent, Position: t.Index,
-		HistoryVersion: t.HistoryVersion, ContentHash: in.ContentHash, CallsCanceledReasonBefore: in.CallsCanceledReasonBefore}
+		HistoryVersion: t.HistoryVersion, ContentHash: in.ContentHash,
+		CallsCanceledReasonBefore: in.CallsCanceledReasonBefore}
 }
 
 // Of is the message where it stands, by the chat's word or else by its own, which may be late.

@@ -174,6 +174,7 @@ func beginAttempt(p *pass, action v1alpha1.GenerationAction) {
 // that attempt alone.
 func inherited(last *v1alpha1.AttemptInternalStatus) v1alpha1.AttemptInternalStatus {
 	return v1alpha1.AttemptInternalStatus{
-		LostAttempts: last.LostAttempts, ExcludedModels: slices.Clone(last.ExcludedModels), RetryAfter: slices.Clone(last.RetryAfter),
+		LostAttempts: last.LostAttempts, ExcludedModels: slices.Clone(last.ExcludedModels),
+		RetryAfter: slices.Clone(last.RetryAfter),
 	}
 }

@@ -52,8 +52,8 @@ type Facts struct {
 	Requests []Request
 	// Suspended is true when the chat's work is held.
 	Suspended bool
-	// AgentsOf is the message whose decisions about sub-chats have been carried out, and AgentsRejected what the API server
-	// says against those that it does not take.
+	// AgentsOf is the message whose decisions about sub-chats have been carried out, and AgentsRejected what the API
+	// server says against those that it does not take.
 	AgentsOf       string
 	AgentsRejected []string
 	// SubChats are those for which calls of the turn wait, as far as the plan asked for them:

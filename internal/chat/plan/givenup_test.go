@@ -14,8 +14,10 @@ import (
 // wantGivenUp checks why the calls of the newest reply were given up, and why those before the turn's message were.
 func (w *world) wantGivenUp(now, before v1alpha1.CallsCanceledReason) *world {
 	w.t.Helper()
-	if got := recordOf(&w.chat.Status); got.CallsCanceledReason != now || got.Internal.CallsCanceledReasonBefore != before {
-		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q", got.CallsCanceledReason,
+	if got := recordOf(&w.chat.Status); got.CallsCanceledReason != now ||
+		got.Internal.CallsCanceledReasonBefore != before {
+		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q",
+			got.CallsCanceledReason,
 			got.Internal.CallsCanceledReasonBefore, now, before)
 	}
 	return w

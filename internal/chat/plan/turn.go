@@ -190,7 +190,8 @@ func beginTurn(p *pass, message string) {
 // have no result. An edited message knows it from its first commit.
 func beforeCommit(p *pass, message string) v1alpha1.CommittedMessage {
 	if e := p.facts.Edited; e != nil && e.Name == message && p.firing.Event == machine.EditMessage {
-		return v1alpha1.CommittedMessage{CallsCanceledReasonBefore: e.Commit.CallsCanceledReasonBefore, PreviousTurn: e.Commit.PreviousTurn}
+		return v1alpha1.CommittedMessage{CallsCanceledReasonBefore: e.Commit.CallsCanceledReasonBefore,
+			PreviousTurn: e.Commit.PreviousTurn}
 	}
 	t := p.status().Turn
 	if t == nil {

@@ -167,7 +167,8 @@ func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
 	p := newPerson(t)
 	c := p.run("--gateway", p.gateway, "new", "stuck", "a question")
 	chat := p.created("stuck")
-	chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict, "another message has the name")
+	chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict,
+		"another message has the name")
 	p.updateStatus(chat)
 	c.failsWith("PromptNameConflict: another message has the name")
 }

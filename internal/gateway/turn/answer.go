@@ -94,7 +94,8 @@ const (
 // End is how an answer ended, and its usage.
 type End struct {
 	Outcome Outcome
-	// Reply is how the model's last reply ended. Of a turn that limits.maxSteps ended it is v1alpha1.ReplyMaxTokensReached.
+	// Reply is how the model's last reply ended. Of a turn that limits.maxSteps ended it is
+	// v1alpha1.ReplyMaxTokensReached.
 	Reply v1alpha1.ReplyOutcome
 	// Usage of all steps.
 	Usage v1alpha1.TokenUsage

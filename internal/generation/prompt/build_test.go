@@ -327,7 +327,8 @@ func TestReasonOfGivenUpCallsStaysTheSame(t *testing.T) {
 		reply.Spec.Generation.CallsCanceledReasonBefore, next.Status.CallsCanceledReasonBefore = why, why
 		for _, follows := range []v1alpha1.ChatMessage{reply, next} {
 			// What was given up since is about other calls.
-			later := read(prompt.Input{History: append(slices.Clip(history), follows), CallsCanceledReason: v1alpha1.CallsEdited})
+			later := read(prompt.Input{History: append(slices.Clip(history), follows),
+				CallsCanceledReason: v1alpha1.CallsEdited})
 			if !strings.HasPrefix(later, now) {
 				t.Errorf("%s: the model read %q, and later %q", why, now, later)
 			}

@@ -201,7 +201,8 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	if missing, ok := errors.AsType[*history.MissingError](err); ok {
 		message = fmt.Sprintf("Message %s of chat %s is missing: it was deleted", missing.Parent, chat.Name)
 	}
-	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorHistoryInconsistent, Message: message, Advice: "Start a new chat"}
+	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorHistoryInconsistent, Message: message,
+		Advice: "Start a new chat"}
 }
 
 func (a *attempt) closeEpisode(ctx context.Context, episode Episode) {

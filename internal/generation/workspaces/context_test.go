@@ -151,8 +151,8 @@ func TestInstructionsHaveAnEnd(t *testing.T) {
 func TestUnansweringWorkspaceIsAskedAgainLater(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"
 	for name, path := range map[string]string{
-		"its instructions": "/v1/files?path=AGENTS.md", "what they include": "/v1/files?path=more.md", "its skills": "/v1/search",
-		"a skill": "/v1/files?" + url.Values{"path": {skill}}.Encode(),
+		"its instructions": "/v1/files?path=AGENTS.md", "what they include": "/v1/files?path=more.md",
+		"its skills": "/v1/search", "a skill": "/v1/files?" + url.Values{"path": {skill}}.Encode(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent := fakeworkspace.Start(t)

@@ -76,12 +76,19 @@ func fill(schema Schema, value any) any {
 			value[i] = fill(items, value[i])
 		}
 	case json.Number:
-		exact, ok := new(big.Rat).SetString(string(value))
-		if schema["type"] == "integer" && ok && exact.IsInt() && exact.Num().IsInt64() {
-			return json.Number(exact.Num().String())
+		if schema["type"] == "integer" {
+			return integer(value)
 		}
 	}
 	return value
+}
+
+// integer returns a number without fraction and exponent if it is an integer of 64 bits.
+func integer(number json.Number) json.Number {
+	if exact, ok := new(big.Rat).SetString(string(number)); ok && exact.IsInt() && exact.Num().IsInt64() {
+		return json.Number(exact.Num().String())
+	}
+	return number
 }
 
 // names are the arguments of a tool, the required ones first and marked as such.

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -102,6 +103,11 @@ func apply(ctx context.Context, a *access, args applyArguments) (string, error) 
 			applied = append(applied, m.title())
 		}
 	}
+	return encodeApplied(a, all)
+}
+
+// encodeApplied returns what became of the objects, with as much of their diffs as fits.
+func encodeApplied(a *access, all []proposal) (string, error) {
 	return tools.Fit(a.call.Chat, tools.MaxResultBytes, func(most int) any {
 		var r applyResult
 		for i := range all {
@@ -132,20 +138,7 @@ func (m manifest) dryRun(ctx context.Context, a *access) (p proposal, err error)
 	if p.live == nil {
 		p.what = "create " + p.title()
 	}
-	after, err := a.write(ctx, m, &p, true)
-	if conflicts := conflictsOf(err); len(conflicts) > 0 {
-		foreign := slices.DeleteFunc(conflicts, func(c string) bool {
-			return strings.HasPrefix(c, `conflict with "`+fieldManager+`"`) // Parley created the object with the field.
-		})
-		if len(foreign) > 0 && !m.force {
-			return p, fmt.Errorf("%w. Nothing was done. If these fields are to be changed all the same, call again with force",
-				err)
-		}
-		if p.force = true; len(foreign) > 0 {
-			p.what += ", and take fields over from others: " + printable.Line(strings.Join(foreign, "; "))
-		}
-		after, err = a.write(ctx, m, &p, true)
-	}
+	after, err := m.resolveConflicts(ctx, a, &p)
 	if err != nil {
 		return p, err
 	}
@@ -155,6 +148,26 @@ func (m manifest) dryRun(ctx context.Context, a *access) (p proposal, err error)
 		p.what = "leave " + p.title() + " as it is"
 	}
 	return p, err
+}
+
+// resolveConflicts makes the dry run, and makes it again by force where fields have other managers.
+func (m manifest) resolveConflicts(ctx context.Context, a *access, p *proposal) (*unstructured.Unstructured, error) {
+	after, err := a.write(ctx, m, p, true)
+	conflicts := conflictsOf(err)
+	if len(conflicts) == 0 {
+		return after, err
+	}
+	foreign := slices.DeleteFunc(conflicts, func(c string) bool {
+		return strings.HasPrefix(c, `conflict with "`+fieldManager+`"`) // Parley created the object with the field.
+	})
+	if len(foreign) > 0 && !m.force {
+		return nil, fmt.Errorf("%w. Nothing was done. If these fields are to be changed all the same, call again with force",
+			err)
+	}
+	if p.force = true; len(foreign) > 0 {
+		p.what += ", and take fields over from others: " + printable.Line(strings.Join(foreign, "; "))
+	}
+	return a.write(ctx, m, p, true)
 }
 
 // perform implements change.
@@ -275,6 +288,12 @@ func parseManifest(text string) (objects []*unstructured.Unstructured, err error
 // checkObject returns an error if an object cannot be applied.
 func checkObject(o *unstructured.Unstructured) error {
 	gvk := o.GroupVersionKind()
+	switch gvk.GroupKind() {
+	case schema.GroupKind{Kind: "Secret"}:
+		return errors.New("a Secret is not applied, because its values would stand in this conversation: ask a person to")
+	case schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "ToolApproval"}:
+		return errors.New("people decide about calls, not models")
+	}
 	switch {
 	case gvk.Kind == "" || gvk.Version == "":
 		return errors.New("an object has no apiVersion or no kind")
@@ -282,10 +301,6 @@ func checkObject(o *unstructured.Unstructured) error {
 		return fmt.Errorf("%s is a list: give its objects one by one, with a line of --- between them", gvk.Kind)
 	case o.GetName() == "":
 		return fmt.Errorf("a %s has no metadata.name: generateName is not enough", gvk.Kind)
-	case gvk.Group == "" && gvk.Kind == "Secret":
-		return errors.New("a Secret is not applied, because its values would stand in this conversation: ask a person to")
-	case gvk.Group == v1alpha1.GroupVersion.Group && gvk.Kind == "ToolApproval":
-		return errors.New("people decide about calls, not models")
 	}
 	return nil
 }

@@ -270,36 +270,43 @@ func remove(ctx context.Context, a *access, args deleteArguments) (string, error
 	if err != nil {
 		return "", err
 	}
-	answer := a.call.Answer
-	if a.call.Again && answer == nil && !a.needsApproval() {
+	if a.call.Again && a.call.Answer == nil && !a.needsApproval() {
 		return "", t.wrap(errors.New("the generation pod was restarted or lost when this call was due, so that the " +
 			"object may have been deleted, and one of the same name may be another one. Look at it before you repeat the call"))
 	}
-	change := deletion{t, args.Propagation}
-	p, err := a.propose(ctx, change)
-	switch {
-	case apierrors.IsNotFound(err) && answer != nil && answer.Given: // An earlier run of the call deleted it.
-		return tools.Encode(deleteResult{Object: t.title(), Outcome: "gone"})
-	case err != nil:
-		return "", t.wrap(err)
-	}
-	if err := a.review([]proposal{p}); err != nil {
+	outcome, err := deletion{t, args.Propagation}.run(ctx, a)
+	if err != nil {
 		return "", err
 	}
-	if p, err = a.perform(ctx, change, p); err != nil {
-		return "", t.wrap(err)
-	}
-	result := deleteResult{Object: t.title(), Outcome: "deleting"}
-	if p.gone {
-		result.Outcome = "deleted"
-	}
-	return tools.Encode(result)
+	return tools.Encode(deleteResult{Object: t.title(), Outcome: outcome})
 }
 
 // deletion deletes an object.
 type deletion struct {
 	target
 	propagation metav1.DeletionPropagation
+}
+
+// run deletes the object and returns what became of it.
+func (d deletion) run(ctx context.Context, a *access) (outcome string, err error) {
+	p, err := a.propose(ctx, d)
+	if answer := a.call.Answer; apierrors.IsNotFound(err) && answer != nil && answer.Given {
+		return "gone", nil // An earlier run of the call deleted it.
+	}
+	if err != nil {
+		return "", d.wrap(err)
+	}
+	if err := a.review([]proposal{p}); err != nil {
+		return "", err
+	}
+	p, err = a.perform(ctx, d, p)
+	switch {
+	case err != nil:
+		return "", d.wrap(err)
+	case p.gone:
+		return "deleted", nil
+	}
+	return "deleting", nil
 }
 
 // dryRun implements change.

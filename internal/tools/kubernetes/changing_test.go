@@ -73,7 +73,8 @@ func TestChangeIsAppliedAfterUserApprovesDiff(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	create := setting("a", "one")
 	q := s.asks("k8s_apply", create)
-	check.Contains(t, q.Proposal, "As service account worker of namespace "+s.ns, "create v1 ConfigMap a in namespace "+s.ns, "+  k: one")
+	check.Contains(t, q.Proposal, "As service account worker of namespace "+s.ns,
+		"create v1 ConfigMap a in namespace "+s.ns, "+  k: one")
 	s.holds("a", "")
 	s.decide(q, true, "")
 	s.applies(create, "created")

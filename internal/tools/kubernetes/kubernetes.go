@@ -186,7 +186,8 @@ func (a *access) describeError(ctx context.Context, err error) error {
 func describeNoToken(namespace, account string, err error) string {
 	if apierrors.IsForbidden(err) {
 		return fmt.Sprintf("nothing was asked, because the generation pods of namespace %[1]s may not have tokens of "+
-			"service account %[2]s. Who administers the namespace lets them by: kubectl create role %[3]s -n %[1]s --verb=create "+
+			"service account %[2]s. Who administers the namespace lets them by: "+
+			"kubectl create role %[3]s -n %[1]s --verb=create "+
 			"--resource=serviceaccounts/token --resource-name=%[2]s && kubectl create rolebinding %[3]s -n %[1]s --role=%[3]s "+
 			"--serviceaccount=%[1]s:parley-generation", namespace, account, "parley-token-"+account)
 	}

@@ -175,7 +175,8 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 	var first, next, selected listResult
 	s.must("k8s_list", `{"resource":"po","limit":2}`, &first)
 	check.InOrder(t, first.Table, "NAME  READY  STATUS", "\na     0/1    Pending", "\nb ")
-	check.Equal(t, "first page", listResult{Table: first.Table, Count: 2, Continue: first.Continue, Remaining: new(int64(1))}, first)
+	check.Equal(t, "first page", listResult{Table: first.Table, Count: 2, Continue: first.Continue,
+		Remaining: new(int64(1))}, first)
 	s.must("k8s_list", `{"resource":"po","limit":2,"continue":`+jsonString(first.Continue)+`}`, &next)
 	check.Contains(t, next.Table, "\nc ")
 	check.Equal(t, "next page", listResult{Table: next.Table, Count: 1}, next)
@@ -274,7 +275,8 @@ func logging(t *testing.T, handler http.HandlerFunc) func(input string) (logsRes
 	chat := chattest.In("team", chattest.Chat("c"))
 	chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: "worker"}
 	return func(input string) (got logsResult, err error) {
-		said, err := newTool(client, logsDefinition, logs).Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: chat})
+		said, err := newTool(client, logsDefinition, logs).Run(t.Context(),
+			tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: chat})
 		if err == nil {
 			err = json.Unmarshal([]byte(said), &got)
 		}

@@ -76,7 +76,8 @@ func TestLinkedAndLowerCaseSkillsAreFound(t *testing.T) {
 		want["name"] = name
 		check.Equal(t, name, want, b.good("read_skill", skillNamed(name)))
 	}
-	b.refused("the skills are: workspace/build, workspace/lints, workspace/test", "read_skill", skillNamed("workspace/gone"))
+	b.refused("the skills are: workspace/build, workspace/lints, workspace/test", "read_skill",
+		skillNamed("workspace/gone"))
 	check.Equal(t, "content", "Call make.", b.good("read_skill_file", fileOf("workspace/build", "docs/how.md"))["content"])
 }
 

@@ -118,7 +118,8 @@ func Decide(f *Facts) Plan {
 func decideTemplate(f *Facts) Plan {
 	switch {
 	case f.foreignObject() != "":
-		return failed(v1alpha1.ReasonNameConflict, f.foreignObject()+" has the name that this workspace's own needs: delete it").
+		return failed(v1alpha1.ReasonNameConflict,
+			f.foreignObject()+" has the name that this workspace's own needs: delete it").
 			after(retry)
 	case f.hasWrongOwner():
 		return pending(OwnClaim, "the owner of its storage is being set")
