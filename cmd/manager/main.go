@@ -240,6 +240,9 @@ func (f *flags) check() error {
 	if o.PodStart <= 0 {
 		return errors.New("--pod-start must be more than 0")
 	}
+	if o.Pods.Capacity < 1 {
+		return errors.New("--pod-capacity must be at least 1")
+	}
 	if agent := o.Workspaces.Placement; agent != "" && agent != template.ImageVolume && agent != template.InitContainer {
 		return fmt.Errorf("--workspace-agent is %q: it must be ImageVolume or InitContainer", agent)
 	}

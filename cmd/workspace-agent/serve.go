@@ -35,6 +35,8 @@ func serve(c config) error {
 	if err != nil {
 		return err
 	}
+	stopped, end := context.WithCancel(stopped)
+	defer end()
 	manager, err := openManager(stopped, c, log)
 	if err != nil {
 		return err
@@ -48,7 +50,9 @@ func serve(c config) error {
 		manager.Run(stopped)
 	}()
 	select {
-	case err := <-served: // The container is restarted.
+	case err := <-served: // The container is restarted, once its commands have ended as at every stop.
+		end()
+		<-managed
 		return err
 	case <-managed:
 		<-time.After(lastQuestions)

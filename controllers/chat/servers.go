@@ -27,8 +27,8 @@ type servers struct {
 	mapper meta.RESTMapper
 }
 
-// serverPoll is how often a chat looks at a server that it waits for: every second. It waits for a minute at most, and
-// a watch would need the right to list all objects of the kind.
+// serverPoll is how often a chat looks at the servers that hold its turn: every second. They hold it for a minute at
+// most, and a watch would need the right to list all objects of the kind.
 const serverPoll = time.Second
 
 // provide adds to the facts where the servers are that the chat refers to.
@@ -43,9 +43,6 @@ func (r *servers) provide(ctx context.Context, s *scope) error {
 		server, err := r.find(ctx, chat, entry)
 		if err != nil {
 			return err
-		}
-		if server.Starting {
-			s.lookAgain = plan.Sooner(s.lookAgain, serverPoll)
 		}
 		s.facts.Servers = append(s.facts.Servers, server)
 	}

@@ -5,7 +5,6 @@ package generationpod
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/denial"
@@ -64,7 +64,8 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	for {
 		choice, err := p.choose(ctx, chat, want)
 		if choice.Grow {
-			return choice.Pod, p.grow(ctx, settings, want)
+			p.grow(ctx, settings, want)
+			return choice.Pod, nil
 		}
 		if choice.Pod != "" || err != nil {
 			return choice.Pod, err
@@ -84,8 +85,9 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	}
 }
 
-// grow creates a pod that has room, unless one is starting by now. No chat waits for it, so that a refusal holds none.
-func (p *Pool) grow(ctx context.Context, settings podspec.Settings, want placement.Want) error {
+// grow creates a pod that has room, unless one is starting by now. No chat waits for it, so that its failure holds none:
+// the next chat tries again.
+func (p *Pool) grow(ctx context.Context, settings podspec.Settings, want placement.Want) {
 	_, err, _ := p.flights.Do(settings.Namespace, func() (any, error) {
 		pods, err := p.pods(ctx, settings.Namespace, want.Template)
 		if err != nil || p.Ledger.Room(settings.Namespace, pods, want) > 0 {
@@ -94,10 +96,9 @@ func (p *Pool) grow(ctx context.Context, settings podspec.Settings, want placeme
 		_, err = p.create(ctx, settings, "")
 		return nil, err
 	})
-	if _, refused := errors.AsType[*placement.RefusedError](err); refused {
-		return nil
+	if err != nil {
+		log.FromContext(ctx).Info("Cannot add a generation pod", "reason", err.Error())
 	}
-	return err
 }
 
 // choose books the chat on a pod that is there.

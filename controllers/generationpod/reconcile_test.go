@@ -194,18 +194,20 @@ func TestChatIsAssignedAvailablePodOrNewOne(t *testing.T) {
 	}
 }
 
-func TestRefusedGrowthKeepsSurgingChats(t *testing.T) {
-	s, r := begin(t, working())
-	r.Pool.Ledger.Book("ns/other", "pod")
-	s.Fail = func(call string) error {
-		if call == "create pod" {
-			return fakeapi.Forbidden.Err()
+func TestFailedGrowthKeepsSurgingChats(t *testing.T) {
+	for _, fault := range []fakeapi.Fault{fakeapi.Forbidden, fakeapi.Timeout} {
+		s, r := begin(t, working())
+		r.Pool.Ledger.Book("ns/other", "pod")
+		s.Fail = func(call string) error {
+			if call == "create pod" {
+				return fault.Err()
+			}
+			return nil
 		}
-		return nil
-	}
-	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
-	if name, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{}); err != nil || name != "pod" {
-		t.Errorf("got %q, %v", name, err)
+		chat := types.NamespacedName{Namespace: "ns", Name: "c"}
+		if name, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{}); err != nil || name != "pod" {
+			t.Errorf("got %q, %v", name, err)
+		}
 	}
 }
 

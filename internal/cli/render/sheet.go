@@ -210,7 +210,10 @@ func (s *sheet) lines(text string) {
 const maxWorkLines = 40
 
 // parse reads JSON of a tool; false if it is of another form.
-func parse[T any](raw string) (v T, ok bool) { return v, json.Unmarshal([]byte(raw), &v) == nil }
+func parse[T any](raw string) (v T, ok bool) {
+	err := json.Unmarshal([]byte(raw), &v)
+	return v, err == nil
+}
 
 // textArgument returns an argument of a call that is a text; else an empty one.
 func textArgument(input, name string) string {

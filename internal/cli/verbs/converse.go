@@ -215,8 +215,8 @@ func (c *conversation) withPrompt(show func()) {
 func (c *conversation) follow(ctx context.Context, from cluster.Source, connected func()) error {
 	lost := func(err error) { c.withPrompt(func() { c.printer.OutOfReach(err) }) }
 	for e, err := range from.Follow(ctx, c.s.Namespace, c.chat, false, lost) {
-		connected()
 		if err == nil {
+			connected()
 			err = c.event(e)
 		}
 		if err != nil {

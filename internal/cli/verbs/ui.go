@@ -122,5 +122,8 @@ func openStream(ctx context.Context, dialer *cluster.Dialer, at, lastEventID str
 	if err != nil {
 		return nil, fmt.Errorf("asking the gateway: %w", cluster.Explain(err))
 	}
+	if answer.StatusCode == http.StatusUnauthorized { // The page opens another stream, which has a new token.
+		return nil, errors.Join(errors.New("asking the gateway: it no longer accepts the token"), answer.Body.Close())
+	}
 	return answer, nil
 }

@@ -48,11 +48,12 @@ func (s *server) create(p protocol) func(*call) error {
 			return err
 		}
 		a := c.answer(e)
-		a.Background, a.WithUsage = r.Background, r.Usage
+		a.WithUsage = r.Usage
 		switch {
 		case r.Stream:
 			return s.stream(c, e, p.stream(a, c.send))
 		case r.Background:
+			a.Background = true
 			return c.json(p.whole(a))
 		}
 		if err := s.collect(c, e, a); err != nil {

@@ -107,7 +107,7 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 	t := &Target{Config: config, models: m}
 	if config.Spec.APIKey != nil {
 		ref := config.Spec.APIKey.SecretKeyRef
-		if t.Key, err = m.secret(ref, " \t\r\n"); err != nil {
+		if t.Key, err = m.secret(ref, strings.TrimSpace); err != nil {
 			failure := m.secretError(config, "apiKey.secretKeyRef", ref, err)
 			failure.Reason = v1alpha1.ErrorAPIKeyMissing
 			return nil, failure
@@ -140,10 +140,10 @@ func (m *Models) cachedConfig(name string) *v1alpha1.ChatModelConfig {
 	return config
 }
 
-// secret reads a key of a Secret, without the white space around it. An empty one does not exist.
-func (m *Models) secret(ref v1alpha1.SecretKeyReference, space string) (string, error) {
+// secret reads a key of a Secret, and trims it. An empty one does not exist.
+func (m *Models) secret(ref v1alpha1.SecretKeyReference, trim func(string) string) (string, error) {
 	raw, err := m.options.Keys(ref.Name, ref.Key)
-	value := strings.Trim(string(raw), space)
+	value := trim(string(raw))
 	if err == nil && value == "" {
 		err = fs.ErrNotExist
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +50,7 @@ func (m *Models) proxy(config *v1alpha1.ChatModelConfig) (string, *v1alpha1.Gene
 	}
 	var values [2]string
 	for i, key := range spec.Credentials() {
-		if values[i], err = m.secret(key, "\r\n"); err != nil {
+		if values[i], err = m.secret(key, func(s string) string { return strings.TrimRight(s, "\r\n") }); err != nil {
 			return "", m.secretError(config, "proxy.secretRef", key, err)
 		}
 	}

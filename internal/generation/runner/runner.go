@@ -269,7 +269,7 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	current := r.attempts[of.ChatUID]
-	if r.hasBegun(of) {
+	if r.hasBegun(of) || current != nil && current.fence == of {
 		current.interruptIfRequested(chat, of)
 		return
 	}

@@ -75,7 +75,7 @@ func choose(pods []Pod, want Want, load func(string) int) Choice {
 			starting.add(pod.Name, n)
 		}
 	}
-	return Choice{Pod: cmp.Or(ready.pod, starting.pod), Grow: starting.pod == "" && ready.load >= want.Capacity}
+	return Choice{Pod: cmp.Or(ready.pod, starting.pod), Grow: ready.pod != "" && starting.pod == "" && ready.load >= want.Capacity}
 }
 
 // leastLoaded is the first of the pods with the fewest chats.

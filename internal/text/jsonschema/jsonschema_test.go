@@ -211,6 +211,13 @@ func TestLargePatternsAreNotCompiled(t *testing.T) {
 	check.Equal(t, "result", "", schema.Problems(`{"p0":"b"}`))
 }
 
+func TestEachUnsupportedPatternKeepsItsSchema(t *testing.T) {
+	schema, err := jsonschema.Compile(`{"patternProperties":{"^(?!x-)":{"type":"string"},"^(?=y)":{"maxLength":2}}}`)
+	check.OK(t, err)
+	check.Contains(t, schema.Problems(`{"a":1}`), "string")
+	check.Contains(t, schema.Problems(`{"a":"long"}`), "2")
+}
+
 func TestSchemasBeyondTheLimitsAreInvalid(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"minimum":1e999999}`: "out of range",

@@ -107,9 +107,6 @@ func (w *work) spend(n int) {
 	}
 }
 
-// anything is a pattern that matches every text.
-var anything = regexp.MustCompile("")
-
 // pattern is a regular expression whose matches cost work.
 type pattern struct {
 	*regexp.Regexp
@@ -134,7 +131,8 @@ func (w *work) compilePattern(text string) (jsonschema.Regexp, error) {
 			}
 		}
 	}
-	return anything, nil
+	// The library keys schemas by their patterns, so each has its own.
+	return regexp.MustCompile(""), nil
 }
 
 // instructions estimates the size of the compiled expression.

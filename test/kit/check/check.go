@@ -23,7 +23,7 @@ func OK(t testing.TB, err error) {
 }
 
 // Equal fails the test if got differs from want, and shows where; what names the value. An empty list is as good as
-// none, and of values that a list of any type holds, the kind counts and not the type: 1 is int32(1).
+// none, and of values that a list of any type holds, the kind counts and not the type: 1 is int32(1), but not "1".
 func Equal[T any](t testing.TB, what any, want, got T, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, append(options, cmpopts.EquateEmpty(), sameKind)...); diff != "" {
@@ -34,10 +34,12 @@ func Equal[T any](t testing.TB, what any, want, got T, options ...cmp.Option) {
 // sameKind compares numbers and texts of different types.
 var sameKind = cmp.FilterValues(func(a, b any) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	return x.IsValid() && y.IsValid() && x.Type() != y.Type() && basic(x) && basic(y)
+	return x.IsValid() && y.IsValid() && x.Type() != y.Type() && (isNumber(x) && isNumber(y) || isText(x) && isText(y))
 }, cmp.Comparer(func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }))
 
-func basic(v reflect.Value) bool { return v.CanInt() || v.CanFloat() || v.Kind() == reflect.String }
+func isNumber(v reflect.Value) bool { return v.CanInt() || v.CanFloat() }
+
+func isText(v reflect.Value) bool { return v.Kind() == reflect.String }
 
 // Contains fails the test for each of the pieces that is not in the text.
 func Contains(t testing.TB, text string, pieces ...string) {

@@ -6,6 +6,7 @@ package responses
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -156,7 +157,11 @@ func input(raw json.RawMessage) ([]turn.Item, error) {
 		return []turn.Item{{Kind: turn.User, Parts: []v1alpha1.MessagePart{wire.Text(text)}}}, nil
 	}
 	var all []item
-	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil {
+	err := json.Unmarshal(raw, &all)
+	if invalid, ok := errors.AsType[*wire.Error](err); ok {
+		return nil, wire.Invalid("input", "%s", invalid.Message)
+	}
+	if len(raw) == 0 || err != nil {
 		return nil, wire.Invalid("input", "input is neither a text nor a list of items")
 	}
 	return wire.Each(all, "input", (*item).items)
@@ -171,6 +176,9 @@ func (it *item) items(param string) ([]turn.Item, error) {
 	case "function_call_output":
 		if it.CallID == "" {
 			return nil, wire.Invalid(param+".call_id", "an output says by call_id which call it is of")
+		}
+		if it.Output == nil {
+			return nil, wire.Invalid(param+".output", "the result of the call is missing")
 		}
 		return []turn.Item{{Kind: turn.ToolResult, Call: it.CallID, Text: output(it.Output)}}, nil
 	case "reasoning":

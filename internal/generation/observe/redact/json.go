@@ -74,8 +74,9 @@ func (r Redactor) redactToken(kind jsontext.Kind, text string, isName bool) stri
 
 // secretFields are whole names of JSON fields that hold secrets, in addition to secretWords.
 var secretFields = map[string]bool{
-	"token": true, "bearer": true, "jwt": true, "cookie": true, "setcookie": true, "accesskey": true,
-	"accesskeyid": true, "auth": true, "pwd": true,
+	"token": true, "accesstoken": true, "refreshtoken": true, "idtoken": true, "authtoken": true, "sessiontoken": true,
+	"securitytoken": true, "bearertoken": true, "bearer": true, "jwt": true, "cookie": true, "setcookie": true,
+	"accesskey": true, "accesskeyid": true, "auth": true, "pwd": true,
 }
 
 // isSecretField reports whether a field holds a secret. github_token does, unless it is a number: that counts tokens.

@@ -77,6 +77,8 @@ func TestBodies(t *testing.T) {
 		},
 		"fields in their order": {`{"z":1,"token":"h","api_key":["h"],"apiKey":{"a":"h"},"a":2}`,
 			`{"z":1,"token":"[redacted]","api_key":"[redacted]","apiKey":"[redacted]","a":2}`},
+		"numbers that are secrets": {`{"session_token":7,"authToken":8,"github_token":9}`,
+			`{"session_token":"[redacted]","authToken":"[redacted]","github_token":9}`},
 		"names that contain words": {
 			`{"client_secret":"h","userPassword":"h","Proxy-Authorization":7,"aws_credentials":{"x":"h"},"github_token":"h"}`,
 			`{"client_secret":"[redacted]","userPassword":"[redacted]","Proxy-Authorization":"[redacted]","aws_credentials":"[redacted]","github_token":"[redacted]"}`,

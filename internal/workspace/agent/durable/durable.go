@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // unfinished ends the name of a file that is being written.
@@ -78,4 +80,21 @@ func Sync(dir *os.File) error {
 		return nil
 	}
 	return fmt.Errorf("bringing a directory to the disk: %w", err)
+}
+
+// OpenRegular opens a file to read it. Commands run as the same user and may have put something else in its place,
+// which is not followed and not waited for.
+func OpenRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }

@@ -112,7 +112,7 @@ func (j journal) load() (open []string, err error) {
 	for _, item := range list {
 		if durable.Unfinished(item.Name()) {
 			err = errors.Join(err, os.Remove(j.path(item.Name(), "")))
-		} else if name, ok := strings.CutSuffix(item.Name(), string(begun)); ok {
+		} else if name, ok := strings.CutSuffix(item.Name(), string(begun)); ok && item.Type().IsRegular() {
 			open = append(open, name)
 		}
 	}
@@ -134,7 +134,12 @@ func (j journal) find(key string) (state, *record) {
 }
 
 func (j journal) read(name string, s state) (*record, error) {
-	raw, err := os.ReadFile(j.path(name, s))
+	f, err := durable.OpenRegular(j.path(name, s))
+	if err != nil {
+		return nil, fmt.Errorf("reading the record of a change: %w", err)
+	}
+	defer func() { _ = f.Close() }() // It was only read.
+	raw, err := io.ReadAll(io.LimitReader(f, maxRecordBytes))
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of a change: %w", err)
 	}
@@ -162,11 +167,12 @@ func (j journal) end(name string, s state) error {
 	if err := durable.Rename(j.path(name, begun), j.path(name, s)); err != nil {
 		return err
 	}
-	return j.prune()
+	return j.prune(name + string(s))
 }
 
-// prune removes the oldest records beyond the limits.
-func (j journal) prune() error {
+// prune removes the oldest records beyond the limits, but not the newest one: after a move to another node, whose clock
+// is behind, it may seem the oldest.
+func (j journal) prune(newest string) error {
 	list, err := os.ReadDir(string(j))
 	if err != nil {
 		return fmt.Errorf("reading the journal of changes: %w", err)
@@ -177,7 +183,7 @@ func (j journal) prune() error {
 	})
 	var bytes int64
 	for i, info := range kept {
-		if bytes += info.Size(); i == 0 || i < maxRecords && bytes <= maxRecordBytes {
+		if bytes += info.Size(); info.Name() == newest || i < maxRecords && bytes <= maxRecordBytes {
 			continue
 		}
 		if err := os.Remove(j.path(info.Name(), "")); err != nil {

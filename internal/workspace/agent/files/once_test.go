@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
@@ -136,6 +138,30 @@ func TestOldestRecordsAreRemovedBeyondLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRecordsThatAreNoFilesAreNotAwaited(t *testing.T) {
+	w := newWorkspace(t)
+	for _, name := range []string{"open" + string(begun), "asked" + string(made)} {
+		check.OK(t, syscall.Mkfifo(filepath.Join(w.state, "changes", name), 0o600))
+	}
+	w.open()
+	_, err := w.Write(t.Context(), "asked", "file", "new")
+	refused(t, err, protocol.OutcomeUnknown, "")
+	w.expect(map[string]string{})
+}
+
+func TestNewestRecordStaysWhateverTheClock(t *testing.T) {
+	w := newWorkspace(t)
+	later := time.Now().Add(time.Hour)
+	for i := range maxRecords {
+		name := filepath.Join(w.state, "changes", fmt.Sprintf("key%04d%s", i, made))
+		check.OK(t, errors.Join(os.WriteFile(name, []byte("{}"), 0o600), os.Chtimes(name, later, later)))
+	}
+	_, err := w.Write(t.Context(), "newest", "file", "new")
+	check.OK(t, err)
+	got, _ := w.committer.journal.find("newest")
+	check.Equal(t, "newest", made, got)
 }
 
 func TestUnwritableJournalFailsChange(t *testing.T) {

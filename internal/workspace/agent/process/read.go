@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"parley.dev/parley/internal/workspace/agent/durable"
 )
 
 // Output is what is kept of a command's output, from From on, without a gap. It ends at Total, or before if something
@@ -79,7 +81,7 @@ func (r *Output) next() error {
 	if !ok || r.at >= r.Total {
 		return io.EOF
 	}
-	f, err := openRegular(r.output.name(s))
+	f, err := durable.OpenRegular(r.output.name(s))
 	if errors.Is(err, os.ErrNotExist) {
 		return io.EOF
 	}

@@ -167,7 +167,7 @@ func (s *store) ids() ([]string, error) {
 }
 
 func (s *store) load(id string) (record, error) {
-	f, err := openRegular(s.record(id))
+	f, err := durable.OpenRegular(s.record(id))
 	if err != nil {
 		return record{}, fmt.Errorf("reading the record of a command: %w", err)
 	}
@@ -184,21 +184,4 @@ func (s *store) load(id string) (record, error) {
 		return record{}, fmt.Errorf("the record of %s is that of %.40q", id, r.ID)
 	}
 	return r, nil
-}
-
-// openRegular opens a file to read it. Commands run as the same user and may have put something else in its place,
-// which is not followed and not waited for.
-func openRegular(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", name)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
