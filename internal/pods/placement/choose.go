@@ -5,10 +5,7 @@
 // no client: callers pass the pods.
 package placement
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // DefaultCapacity is how many chats one generation pod serves at once: 100, since model calls are waiting for the
 // network. Every pod watches its chats, so that fewer pods mean less work for the API server; a pod that is lost costs
@@ -66,16 +63,20 @@ func choose(pods []Pod, want Want, load func(string) int) Choice {
 			continue
 		}
 		n := load(pod.Name)
+		hasRoom := n < want.Capacity
 		switch {
-		case pod.Name == want.Prefer && n < want.Capacity:
+		case hasRoom && pod.Name == want.Prefer:
 			return Choice{Pod: pod.Name}
-		case pod.Ready && n < Surge*want.Capacity:
-			ready.add(pod.Name, n)
-		case !pod.Ready && n < want.Capacity:
-			starting.add(pod.Name, n)
+		case pod.Ready:
+			ready.add(pod.Name, n, Surge*want.Capacity)
+		case hasRoom:
+			starting.add(pod.Name, n, want.Capacity)
 		}
 	}
-	return Choice{Pod: cmp.Or(ready.pod, starting.pod), Grow: ready.pod != "" && starting.pod == "" && ready.load >= want.Capacity}
+	if ready.pod == "" {
+		return Choice{Pod: starting.pod}
+	}
+	return Choice{Pod: ready.pod, Grow: starting.pod == "" && ready.load >= want.Capacity}
 }
 
 // leastLoaded is the first of the pods with the fewest chats.
@@ -84,8 +85,9 @@ type leastLoaded struct {
 	load int
 }
 
-func (l *leastLoaded) add(pod string, load int) {
-	if l.pod == "" || load < l.load {
+// add compares the pod, unless it has as many chats as it may have.
+func (l *leastLoaded) add(pod string, load, most int) {
+	if load < most && (l.pod == "" || load < l.load) {
 		l.pod, l.load = pod, load
 	}
 }
