@@ -85,8 +85,8 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	}
 }
 
-// grow creates a pod that has room, unless one is starting by now. No chat waits for it, so that its failure holds none.
-// The next chat tries again.
+// grow creates a pod that has room, unless one is starting by now. No chat waits for it, so its failure holds none, and
+// the next chat tries again.
 func (p *Pool) grow(ctx context.Context, settings podspec.Settings, want placement.Want) {
 	_, err, _ := p.flights.Do(settings.Namespace, func() (any, error) {
 		pods, err := p.pods(ctx, settings.Namespace, want.Template)
