@@ -26,7 +26,7 @@ func TestReasonsOfRefusedRequestsAreTheAPIs(t *testing.T) {
 		}
 	}
 	want := []v1alpha1.EventReason{
-		v1alpha1.EventIsArchived, v1alpha1.EventInvalidState, v1alpha1.EventNotStarted, v1alpha1.EventNothingToClear,
+		v1alpha1.EventInvalidState, v1alpha1.EventIsArchived, v1alpha1.EventNotStarted, v1alpha1.EventNothingToClear,
 		v1alpha1.EventNothingToCompact,
 	}
 	if reasons := slices.Sorted(maps.Keys(got)); !slices.Equal(reasons, want) {
