@@ -63,7 +63,7 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 	incomplete := `{"type":"response.incomplete","sequence_number":3,"response":{"id":"r","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[],"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}}`
 	chatCall := providertest.Chunk(
 		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":"}}]}`, "null")
-	const cutA, cutB = "a f {} InputTruncated", "b f {} MaxTokensReached"
+	const cutA, cutB = "a f {} InputTruncated", "b f {} InputTruncated"
 	for name, c := range map[string]struct {
 		from   string
 		events []string
