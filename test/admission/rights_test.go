@@ -294,7 +294,7 @@ func TestManagerReadsServerKindsOnlyWithTheirComponent(t *testing.T) {
 			component(t, name)
 			var want []string
 			for _, kind := range kinds {
-				want = append(want, strings.TrimPrefix(kind, "/")+": get list watch")
+				want = append(want, strings.TrimPrefix(kind, "/")+": get")
 			}
 			slices.Sort(want)
 			if err := until(t.Context(), "the rights are there",
