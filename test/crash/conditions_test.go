@@ -50,6 +50,13 @@ func summary(says string) condition {
 // gone means that neither the chat nor any message is there.
 func gone() condition { return condition{"all is gone", nothingLeft} }
 
+// observed means that the status is about the chat's latest spec.
+func observed() condition {
+	return condition{"the spec is observed", func(s *snapshot) bool {
+		return s.chat != nil && s.chat.Status.ObservedGeneration == s.chat.Generation
+	}}
+}
+
 // anAttempt means that a generation pod has work.
 func anAttempt() condition {
 	return condition{"an attempt is under way",

@@ -67,7 +67,7 @@ var goingOn = []scenario{
 		prompts("hello"), awaits(beingAnswered), fromHere(), changesChat(func(c *v1alpha1.Chat) {
 			c.Labels = map[string]string{"team": "a"}
 			c.Spec.SystemPrompt = "Be brief."
-		}), answers(chattest.Says("Hi.")),
+		}), awaits(observed()), answers(chattest.Says("Hi.")), // Else one write could be both.
 	}},
 	{name: "a message may come before its chat", does: []step{
 		says("m1"), awaits(state("m1", v1alpha1.MessagePending)), prompts(""), answers(chattest.Says("Hi.")),
