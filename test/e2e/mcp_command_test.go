@@ -203,7 +203,7 @@ func withRights(t *testing.T, component, group, resource string) {
 	eventually(t, "the manager has the rights", func() bool {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               "system:serviceaccount:parley-system:parley-manager",
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "watch"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: "get"},
 		}}
 		return c.Create(t.Context(), review) == nil && review.Status.Allowed
 	})
