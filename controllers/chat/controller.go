@@ -16,7 +16,6 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/pods/capacity"
@@ -176,9 +175,6 @@ func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan
 		return time.Nanosecond
 	}
 	look := s.lookAgain
-	if wait := todo.Status.Wait; wait != nil && wait.For == v1alpha1.WaitForMCPServers {
-		look = plan.Sooner(look, serverPoll)
-	}
 	if todo.Begins {
 		look = r.firstLook(ctx, s, todo)
 	}

@@ -31,7 +31,7 @@ type scope struct {
 	whole *plan.Whole
 	// modelCall is the call that the next step would make, if its model was asked for a place.
 	modelCall *modellimits.Call
-	// podGone is true when the pod of the attempt under way does not exist any more.
+	// podGone is true when the pod of the attempt under way no longer exists.
 	podGone bool
 	// orphan is true when the chat's parent has been deleted.
 	orphan bool

@@ -174,7 +174,7 @@ func (r *familyReader) readSubChat(ctx context.Context, s *scope, name string) e
 }
 
 // aboutToBegin is how long a message of a sub-chat at rest is waited for before the sub-chat is looked at again: 1 s.
-// That it was seen and waits for something else changes nothing in the sub-chat, and so calls nobody.
+// That it was seen and waits for something else changes nothing in the sub-chat, and so requeues no chat.
 const aboutToBegin = time.Second
 
 // atWork reports whether a chat below this one has something under way, or a message that it is about to take up.

@@ -74,7 +74,7 @@ func (l *classLister) unchanged(ctx context.Context, s *scope) (bool, error) {
 }
 
 // hasOpen reports whether people have said something in the chat that it has not dealt with, also by an edit. What was
-// said to one that is archived, or that the limits of its family keep from beginning, does not count: nobody answers
+// said to one that is archived, or that the limits of its family keep from beginning, does not count: nothing answers
 // it.
 func (g *gatherer) hasOpen(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
 	if chat.Status.Archived || tree.BeyondLimits(chat) {

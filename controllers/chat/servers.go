@@ -6,7 +6,6 @@ package chat
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,10 +25,6 @@ type servers struct {
 	live   client.Reader
 	mapper meta.RESTMapper
 }
-
-// serverPoll is how often a chat looks at the servers that hold its turn: every second. They hold it for a minute at
-// most, and a watch would need the right to list all objects of the kind.
-const serverPoll = time.Second
 
 // provide adds to the facts where the servers are that the chat refers to.
 func (r *servers) provide(ctx context.Context, s *scope) error {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/mcpkinds"
 )
 
@@ -111,7 +112,7 @@ func TestStartingServerIsReadAgainUntilReady(t *testing.T) {
 	if err := w.Direct.Create(w.Context(), server); err != nil {
 		t.Fatal(err)
 	}
-	if result, err := w.reconcile(); err != nil || result.RequeueAfter != serverPoll {
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != plan.ServerPoll {
 		t.Fatalf("got %v, %v", result, err)
 	}
 	server.Object["status"] = map[string]any{"phase": "Ready", "url": "http://10.0.0.1:8080/mcp"}

@@ -101,7 +101,7 @@ func (e *enqueuer) chatsOfWorkspace(ctx context.Context, o client.Object) []reco
 	return requests
 }
 
-// endsWaits tells the changes of sub-chats after which nobody need wait for them, or which change since when a family
+// endsWaits tells the changes of sub-chats after which no chat need wait for them, or which change since when a family
 // rests, from all the others.
 func endsWaits() predicate.Predicate {
 	sub := func(o client.Object) bool {

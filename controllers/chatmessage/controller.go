@@ -39,7 +39,7 @@ type Reconciler struct {
 	ReportAfter time.Duration
 	// Now returns the current time.
 	Now func() time.Time
-	// Metrics counts results that came too late; nil: nobody is told.
+	// Metrics counts results that came too late; nil: no metrics.
 	Metrics *telemetry.Manager
 
 	gone goneChats

@@ -51,7 +51,7 @@ func past(chat *v1alpha1.Chat, g *v1alpha1.MessageGeneration) bool {
 	case g.HistoryVersion != version:
 		return g.HistoryVersion < version
 	case g.Action == v1alpha1.ActionSummarizeTurn:
-		// Of what was taken, or is not wanted any more, nobody takes anything.
+		// A summary that was taken, or that is no longer awaited, is late.
 		return chat.Status.Turn == nil || chat.Status.Turn.SummarySource != v1alpha1.TurnSummaryFromState
 	case chat.Status.Generation == nil:
 		return true

@@ -61,7 +61,7 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, v verdict) (bool, er
 }
 
 // inHistory walks the chat's history from its head, down to the place that the message claims. Where a message of the
-// history is missing nobody can tell what came before it, so that stays until the chat has cut its history there.
+// history is missing it is not known what came before it, so that stays until the chat has cut its history there.
 func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	var list v1alpha1.ChatMessageList
 	if err := r.Live.List(ctx, &list, client.InNamespace(chat.Namespace),

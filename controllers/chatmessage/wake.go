@@ -53,7 +53,7 @@ func replaced(before, after client.Object) bool {
 }
 
 // wasCut reports whether the history lost messages: as long as one was missing,
-// nobody could tell which others belonged to it.
+// no one could tell which others belonged to it.
 func wasCut(before, after client.Object) bool {
 	old, ok := before.(*v1alpha1.Chat)
 	chat, also := after.(*v1alpha1.Chat)

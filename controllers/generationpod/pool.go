@@ -96,8 +96,8 @@ func (p *Pool) grow(ctx context.Context, settings podspec.Settings, want placeme
 		_, err = p.create(ctx, settings, "")
 		return nil, err
 	})
-	if err != nil {
-		log.FromContext(ctx).Info("Cannot add a generation pod", "reason", err.Error())
+	if err != nil { // Each chat over the capacity comes here, and the one without room reports a refusal.
+		log.FromContext(ctx).V(1).Info("Cannot add a generation pod", "reason", err.Error())
 	}
 }
 

@@ -67,8 +67,8 @@ func Spawned(parent *v1alpha1.Chat, change *v1alpha1.AgentChange) *v1alpha1.Chat
 	return child
 }
 
-// withoutClient takes away the tools of a client, which nobody would run for a sub-chat, and what ends turns, which is
-// about the turns of the chat above. A name that no tool has any more cannot be allowed.
+// withoutClient takes away the tools of a client, which no client runs for a sub-chat, and what ends turns, which is
+// about the turns of the chat above. A name that no tool has cannot be allowed.
 func withoutClient(t *v1alpha1.ChatTools) {
 	own := func(p v1alpha1.ToolPattern) bool {
 		return slices.ContainsFunc(t.Client, func(c v1alpha1.ClientTool) bool { return c.Name == string(p) })

@@ -33,7 +33,7 @@ type Setting struct {
 }
 
 // Explain lists the settings of the chat that are in force, in the order of the API, and the fields of its own that do
-// not count. The preambles stand apart from the system prompt. Fields that nobody has said are left out. class is that
+// not count. The preambles stand apart from the system prompt. Fields that are not set are omitted. class is that
 // of the chat and namespace the one whose namespacePreamble counts; either may be nil.
 func Explain(chat *v1alpha1.Chat, class, namespace *v1alpha1.ChatClass) (all []Setting, ignored []string) {
 	spec := &v1alpha1.ChatClassSpec{}

@@ -36,7 +36,7 @@ func boundRetention(own, most *v1alpha1.ChatRetention) *v1alpha1.ChatRetention {
 	return own
 }
 
-// atMost is the value within its ceiling. Where nobody has said a value, the default is one; a ceiling above it does
+// atMost is the value within its ceiling. Where no value is set, the default is one; a ceiling above it does
 // not raise it.
 func atMost[N int32 | int64](value, ceiling *N, otherwise N) *N {
 	switch {

@@ -36,9 +36,9 @@ type ChatFacts struct {
 	// alone may end that, or zero.
 	ModelLimit      string
 	ModelLimitUntil time.Time
-	// NoCapacity says which limit holds the chat, and what to do, if it is held for want of capacity.
+	// NoCapacity says which limit holds the chat, and what to do, if it waits for capacity.
 	NoCapacity string
-	// PodRejected is why the API server refuses a generation pod, if work is held for want of one.
+	// PodRejected is why the API server refuses a generation pod, if work waits for one.
 	PodRejected string
 	// MissingReference is why the turn waits for a ChatClass or a ChatModelConfig that does not exist, if it does.
 	MissingReference *v1alpha1.GenerationError

@@ -12,7 +12,7 @@ type Facts struct {
 	QueueCap int
 	// CutInRoom (SendMessageInterrupt) is by how many messages those that cut in may exceed QueueCap.
 	CutInRoom int
-	// CallsUnread (EnterRequiresAction) is true when nobody can be asked,
+	// CallsUnread (EnterRequiresAction) is true when no one can be asked,
 	// because the reply that made the calls was not read.
 	CallsUnread bool
 	// Unanswered (DeleteMessage) is true when what is left of the history ends with something that the model must answer.

@@ -35,7 +35,7 @@ func NoAdvice(spec *v1alpha1.ChatSpec, config *v1alpha1.ChatModelConfig) *v1alph
 	return budget.Unpriced(budget.Effective(spec.Limits.Budget, nil, nil), budget.CallOf(config))
 }
 
-// noAdviser is why a ChatModelConfig, which named names, can be asked by nobody; nil if it can.
+// noAdviser is why no chat can ask the ChatModelConfig, which named names; nil if chats can.
 func noAdviser(name, named string, config *v1alpha1.ChatModelConfig) *v1alpha1.GenerationError {
 	if config == nil {
 		return &v1alpha1.GenerationError{

@@ -7,7 +7,7 @@ package modelconfig
 // have together as well as the prompt alone, it is the latter.
 //
 // Source: the catalogue models.dev (github.com/anomalyco/models.dev, providers/anthropic, openai and google,
-// limit.input or else limit.context), as of 2026-07-02. Models that are neither called for text nor served any more are
+// limit.input or else limit.context), as of 2026-07-02. Models that are neither called for text nor still served are
 // left out. A name that is not here is no model of which anything is known,
 // also if it looks like the next one of a family.
 var knownLimits = map[string]map[string]int64{

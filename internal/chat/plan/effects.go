@@ -27,7 +27,7 @@ type subject struct {
 	compaction v1alpha1.CompactionSource
 	// ending is how the turn ends, for an event that ends one.
 	ending v1alpha1.TurnResult
-	// attempt is how the attempt under way ended; nil: nobody waits for its result any more.
+	// attempt is how the attempt under way ended; nil: its result is no longer awaited.
 	attempt *AttemptEnd
 }
 

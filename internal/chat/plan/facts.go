@@ -101,7 +101,7 @@ type Facts struct {
 	Root *v1alpha1.FamilyRoot
 	// ParentUID of the parent, if there is one.
 	ParentUID string
-	// PodLost is true when the pod of the attempt under way cannot answer any more; PodLostBy says why, if there is more
+	// PodLost is true when the pod of the attempt under way can no longer answer; PodLostBy says why, if there is more
 	// to say than that it is gone.
 	PodLost   bool
 	PodLostBy string
@@ -149,7 +149,7 @@ type Workspace struct {
 	// Starting is what it waits for, in its own words; empty when calls can be run: it is ready, or a person is needed,
 	// which the calls' results say then.
 	Starting string
-	// Since is when it was last said to be ready, or not to be any more; zero if that is not known.
+	// Since is when it was last said to be ready, or to be no longer; zero if that is not known.
 	Since time.Time
 }
 
@@ -189,7 +189,7 @@ type Message struct {
 	ModelConfig string
 	// Effort that the message asks for.
 	Effort v1alpha1.ReasoningEffort
-	// FirstWords are how the message begins, for a title; empty where nobody has read it.
+	// FirstWords are how the message begins, for a title; empty if it was not read.
 	FirstWords string
 	// Created is when the message was created.
 	Created time.Time

@@ -15,7 +15,7 @@ import (
 )
 
 // markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model continues without it.
-// A chat that is archived asks nobody.
+// An archived chat asks none.
 func markAdvisor(p *pass) {
 	why := p.facts.NoAdvice
 	if p.status().Archived {

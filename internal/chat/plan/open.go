@@ -39,7 +39,7 @@ func CommitOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.CommittedM
 }
 
 // IsOpen reports whether a User message is neither in the history nor in the queue,
-// nor of an earlier chat of this name. A note never is: nobody answers it.
+// nor of an earlier chat of this name. A note never is: it gets no answer.
 func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	switch {
 	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted, m.Spec.IsNote():

@@ -42,7 +42,7 @@ func IsPrompt(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 }
 
 // promptAnnotations make the chat's prompt part of the trace that the chat names, and name the chat's author as that of
-// the message, which nobody but the manager may do for somebody else.
+// the message, which only the manager may do for another user.
 func promptAnnotations(chat *v1alpha1.Chat) map[string]string {
 	annotations := map[string]string{}
 	for _, name := range []string{v1alpha1.AnnotationTraceparent, v1alpha1.AnnotationCreatedBy} {

@@ -39,6 +39,7 @@ func settleReport(p *pass) {
 	settleTitle(p)
 	settleSummary(p)
 	recordWaiting(p)
+	pollServers(p)
 	if !p.plan.Begins {
 		facts.PodStarting = p.facts.PodStarting
 	}
@@ -141,7 +142,7 @@ var refusals = map[v1alpha1.ConditionReason]v1alpha1.EventReason{
 }
 
 // promptProblem is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of
-// the same name may just have been deleted, with its messages on their way out: until then nobody is asked to do
+// the same name may just have been deleted, with its messages on their way out: until then no one is asked to do
 // anything.
 func promptProblem(p *pass) *conditions.NoPrompt {
 	why := p.facts.NoPrompt

@@ -71,7 +71,7 @@ func isStillOpen(p *pass, m Message) bool {
 }
 
 // expiresAt is when the chat goes: so long after it and all below it came to rest; zero: it is kept. Without its class
-// nobody knows for how long that is.
+// it is not known for how long that is.
 func expiresAt(p *pass) (at time.Time) {
 	after, since := p.chat.Spec.Retention.DeleteAfter(), p.status().IdleSince
 	if after == 0 || since == nil || p.chat.Spec.ParentRef != nil || p.facts.AtWorkBelow || classMissing(p) {

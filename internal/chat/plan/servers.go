@@ -11,11 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
 )
 
 // ServerPatience is how long a turn waits, from its beginning, for MCP servers that are starting: a minute. Most images
 // are pulled and most programs ready by then.
 const ServerPatience = time.Minute
+
+// ServerPoll is how often a turn looks at the servers that hold it: every second. They hold it for a minute at most. A
+// watch would need the right to list all objects of their kinds.
+const ServerPoll = time.Second
+
+// pollServers has the servers that hold the turn looked at again.
+func pollServers(p *pass) {
+	needed := func(s Server) bool { return needsServer(p, s) }
+	if p.held == machine.ServersStarting && slices.ContainsFunc(p.facts.Servers, needed) {
+		p.plan.Again = Sooner(p.plan.Again, ServerPoll)
+	}
+}
 
 // serversStarting reports whether a model that is to be asked waits for MCP servers, and asks where they are if that is
 // not known. One that the attempt before was not told of is not waited for once more, so that a server which never gets
@@ -36,9 +49,9 @@ func serversStarting(p *pass, action v1alpha1.GenerationAction) bool {
 	return left > 0
 }
 
-// workspaceWait is how long the workspace may go on to start in which commands of MCP servers run: a minute from when
-// it was not ready any more, or from the beginning of the turn. It asks how it stands if that is not known, which has
-// it started, unless the model has stopped it in this turn.
+// workspaceWait is how long the turn still waits for the workspace in which commands of MCP servers run: a minute from
+// the beginning of the turn, or from when the workspace stopped being ready. If its state is not known, it asks for the
+// state, which starts the workspace, unless the model has stopped it in this turn.
 func workspaceWait(p *pass, began time.Time) (left time.Duration) {
 	if !p.facts.HasWorkspace || !runsCommands(p.chat) || stoppedSince(p, began) {
 		return 0
@@ -77,7 +90,7 @@ func serverPatience(s Server) time.Duration {
 	return ServerPatience
 }
 
-// needsServer reports whether the server is starting and has not been waited for in vain.
+// needsServer reports whether the server is starting, and no attempt has begun without it.
 func needsServer(p *pass, s Server) bool {
 	return s.Starting && !slices.ContainsFunc(p.status().Internal.MCPServers, func(told v1alpha1.MCPServerAddress) bool {
 		return told.Name == s.Name && told.URL == "" && equality.Semantic.DeepEqual(told.Ref, s.Ref)

@@ -28,8 +28,8 @@ func ready(url string) Server {
 	return Server{MCPServerAddress: v1alpha1.MCPServerAddress{Name: "tracker", Ref: toTracker, URL: url}}
 }
 
-func notReady(reason v1alpha1.MCPServerReason, transientReasons bool) Server {
-	return Server{Starting: transientReasons, MCPServerAddress: v1alpha1.MCPServerAddress{Name: "tracker", Ref: toTracker,
+func notReady(reason v1alpha1.MCPServerReason, starting bool) Server {
+	return Server{Starting: starting, MCPServerAddress: v1alpha1.MCPServerAddress{Name: "tracker", Ref: toTracker,
 		Reason: reason, Message: "MCPServer tracker: it has no condition Verified yet"}}
 }
 
@@ -69,6 +69,18 @@ func TestUnreadyServerDelaysOnlyOneStep(t *testing.T) {
 	w.find(ready("http://10.0.0.1/mcp")).answer(chattest.Says("Fine.")).say("c")
 	w.find(notReady(v1alpha1.MCPNotReady, true)).answer(chattest.Says("Fine.")).later(time.Second).say("d").
 		want("Running v9 d/9 - []").wantReason(v1alpha1.ReasonWaitingForMCPServers)
+}
+
+func TestOnlyServersThatHoldATurnArePolled(t *testing.T) {
+	w := referring(t).find(notReady(v1alpha1.MCPNotReady, true)).say("a").want("Running v1 a/1 - []")
+	if w.last.Again != ServerPoll {
+		t.Errorf("a turn that waits for its server looks again in %s", w.last.Again)
+	}
+	w.chat.Spec.Suspend = true
+	w.pass(func(f *Facts) { f.Suspended = true }).wantReason(v1alpha1.ReasonSuspended)
+	if w.last.Again == ServerPoll {
+		t.Error("a suspended turn looks at its server")
+	}
 }
 
 func TestGenerationWaitsForMCPServersOrTimeout(t *testing.T) {

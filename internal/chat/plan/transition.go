@@ -36,7 +36,7 @@ type TurnEnd struct {
 // AttemptEnd is an attempt that has ended.
 type AttemptEnd struct {
 	Action v1alpha1.GenerationAction
-	// Outcome as its result says; empty for an attempt whose result nobody waits for any more.
+	// Outcome as its result says; empty for an attempt whose result is no longer awaited.
 	Outcome v1alpha1.GenerationOutcome
 	// Reason of the error that it failed with.
 	Reason v1alpha1.ErrorReason

@@ -38,7 +38,7 @@ func takeNextAction(p *pass) error {
 		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
 			p.plan.Asks.Calls = calling
 		}
-		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
+		// Without the message that made the calls no one could be asked: it was deleted, which the next pass will find out.
 		p.held = p.try(machine.EnterRequiresAction, subject{})
 		return nil
 	case finishTurn:

@@ -23,7 +23,7 @@ func beginWaiting(p *pass) {
 	}
 }
 
-// isRunnable reports whether the call is one of those that are to be run next: it requires nobody, or was approved.
+// isRunnable reports whether the call is one of those that are to be run next: it requires no action, or was approved.
 func isRunnable(in *v1alpha1.TurnInternalStatus, w *v1alpha1.WaitingCallStatus) bool {
 	return w.RequiresAction == "" || slices.ContainsFunc(in.Decisions, func(d v1alpha1.ToolDecision) bool {
 		return d.ID == w.ID && d.Decision == v1alpha1.DecisionApprove

@@ -6,6 +6,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -268,5 +269,18 @@ func TestSilentWatchThatMissesAnAttemptIsDead(t *testing.T) {
 			err := r.Healthy(t.Context())
 			check.Equal(t, "dead for chat c", c.dead, strings.Contains(fmt.Sprint(err), "chat c"))
 		})
+	}
+}
+
+func TestRunningAttemptSurvivesEvictionOfItsFence(t *testing.T) {
+	r, chat := watched(t, 0, http.StatusOK)
+	chat.Status.Phase = v1alpha1.ChatInterrupting
+	var ended []error
+	end := func(err error) { ended = append(ended, err) }
+	r.attempts = map[string]*attempt{"u": {fence: attempts.Of(chat.UID, &chat.Status), cancel: end, interrupt: end}}
+	r.draining = true // An abandoned attempt begins no other.
+	r.assigned(t.Context(), chat)
+	if len(ended) != 1 || !errors.Is(ended[0], step.ErrInterrupted) {
+		t.Errorf("it ended with %v", ended)
 	}
 }

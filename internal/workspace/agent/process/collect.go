@@ -139,7 +139,7 @@ func (l *collector) drain(c *command, pipe *os.File) (ended bool) {
 }
 
 // takeNext takes something from the pipe, and waits for it until there is a nudge. It reports whether no process can
-// write any more.
+// still write.
 func takeNext(pipe *os.File, raw syscall.RawConn, to *output) (over bool) {
 	var n int64
 	var err error
@@ -154,7 +154,7 @@ func takeNext(pipe *os.File, raw syscall.RawConn, to *output) (over bool) {
 	return failure != nil || n == 0
 }
 
-// takeAll takes what the pipe holds, and does not wait. It reports whether no process can write any more.
+// takeAll takes what the pipe holds, and does not wait. It reports whether no process can still write.
 func takeAll(_ *os.File, raw syscall.RawConn, to *output) (over bool) {
 	_ = raw.Control(func(descriptor uintptr) { // It is open.
 		for left := int64(maxPipeBytes); left > 0 && !over; {

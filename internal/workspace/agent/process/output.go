@@ -109,7 +109,7 @@ func (o *output) kept() int64 {
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 // take moves what the pipe holds to disk, and returns how much that was. The error is unix.EAGAIN if the pipe is empty;
-// without an error, nothing means that no process can write any more.
+// without an error, nothing means that no process can still write.
 func (o *output) take(pipe int) (int64, error) {
 	buffer := buffers.Get().(*[64 << 10]byte)
 	defer buffers.Put(buffer)
