@@ -205,7 +205,7 @@ lint: ## Run the linters, "go vet" among them, on every module.
 	cd test/dashboards && $(GOLANGCI_LINT) run
 
 # It knows which target runs the tests of each package. PACKAGES limits test-unit, test-integration and test-crash to some
-# packages, such as PACKAGES="internal/chat/plan api/v1alpha1".
+# packages, such as PACKAGES="internal/chat/plan api/v1beta1".
 TESTPLAN := go run ./hack/testplan
 PACKAGES ?=
 

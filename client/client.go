@@ -70,7 +70,7 @@ func (n Namespace) path(words ...string) (string, error) {
 			return "", fmt.Errorf("%q is not the name of an object: %s", words[i], problems[0])
 		}
 	}
-	return "/v1alpha1/namespaces/" + strings.Join(words, "/"), nil
+	return "/v1beta1/namespaces/" + strings.Join(words, "/"), nil
 }
 
 // do makes a request and reads its answer, both as JSON. A nil in has no body, and a nil out is not read.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -46,7 +46,7 @@ func TestEachOperationIsTheRequestOfThePage(t *testing.T) {
 	for want, do := range map[string]func(n Namespace) error{
 		"GET /chats?continue=x&limit=7": func(n Namespace) error { _, err := n.ListChats(ctx, 7, "x"); return err },
 		`POST /chats {"name":"c","spec":{"prompt":"Hi."}}`: func(n Namespace) error {
-			_, err := n.CreateChat(ctx, NewChat{Name: "c", Spec: v1alpha1.ChatSpec{Prompt: "Hi."}})
+			_, err := n.CreateChat(ctx, NewChat{Name: "c", Spec: v1beta1.ChatSpec{Prompt: "Hi."}})
 			return err
 		},
 		"GET /chats/c": func(n Namespace) error { _, err := n.GetChat(ctx, "c"); return err },
@@ -56,7 +56,7 @@ func TestEachOperationIsTheRequestOfThePage(t *testing.T) {
 		},
 		"DELETE /chats/c": func(n Namespace) error { return n.DeleteChat(ctx, "c") },
 		`POST /chats/c/messages {"content":"Hi.","whenBusy":"Interrupt"}`: func(n Namespace) error {
-			_, err := n.Send(ctx, "c", NewMessage{Content: "Hi.", WhenBusy: v1alpha1.WhenBusyInterrupt})
+			_, err := n.Send(ctx, "c", NewMessage{Content: "Hi.", WhenBusy: v1beta1.WhenBusyInterrupt})
 			return err
 		},
 		"GET /chats/c/messages/m": func(n Namespace) error { _, err := n.GetMessage(ctx, "c", "m"); return err },
@@ -67,11 +67,11 @@ func TestEachOperationIsTheRequestOfThePage(t *testing.T) {
 		"DELETE /chats/c/messages/m":       func(n Namespace) error { return n.DeleteMessage(ctx, "c", "m") },
 		"POST /chats/c/messages/m/promote": func(n Namespace) error { _, err := n.Promote(ctx, "c", "m"); return err },
 		`POST /chats/c/requests?wait=0 {"kind":"Clear","token":"t"}`: func(n Namespace) error {
-			_, err := n.Request(ctx, "c", Request{Kind: v1alpha1.RequestClear, Token: "t", WaitSeconds: new(0)})
+			_, err := n.Request(ctx, "c", Request{Kind: v1beta1.RequestClear, Token: "t", WaitSeconds: new(0)})
 			return err
 		},
 		`POST /chats/c/approvals {"toolCallID":"1","decision":"Deny"}`: func(n Namespace) error {
-			_, err := n.Decide(ctx, "c", Decision{ToolCallID: "1", Decision: v1alpha1.DecisionDeny})
+			_, err := n.Decide(ctx, "c", Decision{ToolCallID: "1", Decision: v1beta1.DecisionDeny})
 			return err
 		},
 		`POST /chats/c/results {"results":[{"id":"1","output":"2"}]}`: func(n Namespace) error {
@@ -88,7 +88,7 @@ func TestEachOperationIsTheRequestOfThePage(t *testing.T) {
 				if r.Body != nil {
 					body, _ = io.ReadAll(r.Body)
 				}
-				path := strings.TrimPrefix(r.URL.RequestURI(), "/v1alpha1/namespaces/ns")
+				path := strings.TrimPrefix(r.URL.RequestURI(), "/v1beta1/namespaces/ns")
 				got = strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, path, body))
 				check.Equal(t, "asked as", "Bearer secret", r.Header.Get("Authorization"))
 				return answered(http.StatusOK, "{}"), nil
@@ -181,7 +181,7 @@ func TestATokenThatCannotBeHadIsSaid(t *testing.T) {
 }
 
 func TestAnswersAreReadAsTheirKinds(t *testing.T) {
-	raw, err := json.Marshal(v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Title: "A"}})
+	raw, err := json.Marshal(v1beta1.Chat{Spec: v1beta1.ChatSpec{Title: "A"}})
 	check.OK(t, err)
 	n := asking(func(*http.Request) (*http.Response, error) { return answered(http.StatusOK, string(raw)), nil })
 	if chat, err := n.GetChat(t.Context(), "c"); err != nil || chat.Spec.Title != "A" {

@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 )
 
@@ -23,7 +23,7 @@ func Example() {
 		return strings.TrimSpace(string(token)), err
 	}}
 	chats := gateway.Namespace("default")
-	chat, err := chats.CreateChat(ctx, client.NewChat{Spec: v1alpha1.ChatSpec{Prompt: "Why is the sky blue?"}})
+	chat, err := chats.CreateChat(ctx, client.NewChat{Spec: v1beta1.ChatSpec{Prompt: "Why is the sky blue?"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // ChatPage is a page of the list of chats.
@@ -30,7 +30,7 @@ type NewChat struct {
 	// Labels of the chat.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Spec of the chat. With a prompt it begins at once.
-	Spec v1alpha1.ChatSpec `json:"spec"`
+	Spec v1beta1.ChatSpec `json:"spec"`
 }
 
 // Change is a change of a chat.
@@ -55,18 +55,18 @@ func (n Namespace) ListChats(ctx context.Context, limit int, next string) (*Chat
 }
 
 // CreateChat creates a chat.
-func (n Namespace) CreateChat(ctx context.Context, chat NewChat) (*v1alpha1.Chat, error) {
-	return call[v1alpha1.Chat](ctx, n, http.MethodPost, nil, chat, "chats")
+func (n Namespace) CreateChat(ctx context.Context, chat NewChat) (*v1beta1.Chat, error) {
+	return call[v1beta1.Chat](ctx, n, http.MethodPost, nil, chat, "chats")
 }
 
 // GetChat reads a chat.
-func (n Namespace) GetChat(ctx context.Context, chat string) (*v1alpha1.Chat, error) {
-	return call[v1alpha1.Chat](ctx, n, http.MethodGet, nil, nil, "chats", chat)
+func (n Namespace) GetChat(ctx context.Context, chat string) (*v1beta1.Chat, error) {
+	return call[v1beta1.Chat](ctx, n, http.MethodGet, nil, nil, "chats", chat)
 }
 
 // ChangeChat changes a chat, such as its title, or whether it is suspended or archived.
-func (n Namespace) ChangeChat(ctx context.Context, chat string, change Change) (*v1alpha1.Chat, error) {
-	return call[v1alpha1.Chat](ctx, n, http.MethodPatch, nil, change, "chats", chat)
+func (n Namespace) ChangeChat(ctx context.Context, chat string, change Change) (*v1beta1.Chat, error) {
+	return call[v1beta1.Chat](ctx, n, http.MethodPatch, nil, change, "chats", chat)
 }
 
 // DeleteChat deletes a chat with its messages and sub-chats.
@@ -101,22 +101,22 @@ type NewMessage struct {
 	// Name of the message; empty: the API server generates one. A second request with a name is refused as AlreadyExists.
 	Name string `json:"name,omitempty"`
 	// Content is a text, and Parts in its place are texts and files.
-	Content string                 `json:"content,omitempty"`
-	Parts   []v1alpha1.MessagePart `json:"parts,omitempty"`
+	Content string                `json:"content,omitempty"`
+	Parts   []v1beta1.MessagePart `json:"parts,omitempty"`
 	// History, in place of both, is an earlier conversation.
-	History []v1alpha1.PriorMessage `json:"history,omitempty"`
+	History []v1beta1.PriorMessage `json:"history,omitempty"`
 	// WhenBusy is what the message does to the turn under way. Default: Queue.
-	WhenBusy v1alpha1.WhenBusy `json:"whenBusy,omitempty"`
+	WhenBusy v1beta1.WhenBusy `json:"whenBusy,omitempty"`
 	// Visibility is for whom it is. Default: All.
-	Visibility v1alpha1.MessageVisibility `json:"visibility,omitempty"`
+	Visibility v1beta1.MessageVisibility `json:"visibility,omitempty"`
 	// ModelConfig is the name of the ChatModelConfig that answers it. Default: the chat's.
 	ModelConfig string `json:"modelConfig,omitempty"`
 	// ReasoningEffort is how much the model thinks. Default: the chat's.
-	ReasoningEffort v1alpha1.ReasoningEffort `json:"reasoningEffort,omitempty"`
+	ReasoningEffort v1beta1.ReasoningEffort `json:"reasoningEffort,omitempty"`
 	// Output is the JSON Schema that the answer matches. Default: the chat's.
-	Output *v1alpha1.OutputFormat `json:"output,omitempty"`
+	Output *v1beta1.OutputFormat `json:"output,omitempty"`
 	// ToolChoice is whether the first reply calls tools. Default: the model decides.
-	ToolChoice *v1alpha1.ToolChoice `json:"toolChoice,omitempty"`
+	ToolChoice *v1beta1.ToolChoice `json:"toolChoice,omitempty"`
 	// Stop are texts at which the model stops.
 	Stop []string `json:"stop,omitempty"`
 }
@@ -127,23 +127,23 @@ type Edit struct {
 	// Optional.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Content is a text, and Parts in its place are texts and files.
-	Content string                 `json:"content,omitempty"`
-	Parts   []v1alpha1.MessagePart `json:"parts,omitempty"`
+	Content string                `json:"content,omitempty"`
+	Parts   []v1beta1.MessagePart `json:"parts,omitempty"`
 }
 
 // Send creates a message. It is answered at once or waits in the queue; the stream of the chat shows which.
-func (n Namespace) Send(ctx context.Context, chat string, message NewMessage) (*v1alpha1.ChatMessage, error) {
-	return call[v1alpha1.ChatMessage](ctx, n, http.MethodPost, nil, message, "chats", chat, "messages")
+func (n Namespace) Send(ctx context.Context, chat string, message NewMessage) (*v1beta1.ChatMessage, error) {
+	return call[v1beta1.ChatMessage](ctx, n, http.MethodPost, nil, message, "chats", chat, "messages")
 }
 
 // GetMessage reads a message of a chat.
-func (n Namespace) GetMessage(ctx context.Context, chat, message string) (*v1alpha1.ChatMessage, error) {
-	return call[v1alpha1.ChatMessage](ctx, n, http.MethodGet, nil, nil, "chats", chat, "messages", message)
+func (n Namespace) GetMessage(ctx context.Context, chat, message string) (*v1beta1.ChatMessage, error) {
+	return call[v1beta1.ChatMessage](ctx, n, http.MethodGet, nil, nil, "chats", chat, "messages", message)
 }
 
 // EditMessage changes the content of a message. What followed it is superseded, and the chat continues from there.
-func (n Namespace) EditMessage(ctx context.Context, chat, message string, edit Edit) (*v1alpha1.ChatMessage, error) {
-	return call[v1alpha1.ChatMessage](ctx, n, http.MethodPatch, nil, edit, "chats", chat, "messages", message)
+func (n Namespace) EditMessage(ctx context.Context, chat, message string, edit Edit) (*v1beta1.ChatMessage, error) {
+	return call[v1beta1.ChatMessage](ctx, n, http.MethodPatch, nil, edit, "chats", chat, "messages", message)
 }
 
 // DeleteMessage deletes a message. What followed it is superseded, too.
@@ -152,14 +152,14 @@ func (n Namespace) DeleteMessage(ctx context.Context, chat, message string) erro
 }
 
 // Promote lets a message that waits be next, and stops the turn under way.
-func (n Namespace) Promote(ctx context.Context, chat, message string) (*v1alpha1.ChatMessage, error) {
-	return call[v1alpha1.ChatMessage](ctx, n, http.MethodPost, nil, nil, "chats", chat, "messages", message, "promote")
+func (n Namespace) Promote(ctx context.Context, chat, message string) (*v1beta1.ChatMessage, error) {
+	return call[v1beta1.ChatMessage](ctx, n, http.MethodPost, nil, nil, "chats", chat, "messages", message, "promote")
 }
 
 // Request is a request of a chat, which is handled once.
 type Request struct {
-	// Kind of the request, such as v1alpha1.RequestInterrupt.
-	Kind v1alpha1.RequestKind `json:"kind"`
+	// Kind of the request, such as v1beta1.RequestInterrupt.
+	Kind v1beta1.RequestKind `json:"kind"`
 	// Token identifies the request: a second one with the same token has no effect. Default: the time.
 	Token string `json:"token,omitempty"`
 	// WaitSeconds is how long to wait for the outcome, at most 20. nil: 10.
@@ -169,10 +169,10 @@ type Request struct {
 // Requested is the outcome of a request.
 type Requested struct {
 	// Kind and Token are the request's.
-	Kind  v1alpha1.RequestKind `json:"kind"`
-	Token string               `json:"token"`
+	Kind  v1beta1.RequestKind `json:"kind"`
+	Token string              `json:"token"`
 	// Outcome is empty if the chat has not acted yet: status.requests of the Chat will have it.
-	Outcome v1alpha1.RequestOutcome `json:"outcome"`
+	Outcome v1beta1.RequestOutcome `json:"outcome"`
 	// Message is why it was refused.
 	Message string `json:"message"`
 }
@@ -184,7 +184,7 @@ type Decision struct {
 	// ToolCallID is the id of the call, from status.requiresAction of the Chat.
 	ToolCallID string `json:"toolCallID"`
 	// Decision is whether it may run.
-	Decision v1alpha1.ApprovalDecision `json:"decision"`
+	Decision v1beta1.ApprovalDecision `json:"decision"`
 	// Digest of the call that the person has seen, from status.requiresAction of the Chat, or by CallDigest of what was
 	// shown. Required to approve.
 	Digest string `json:"digest,omitempty"`
@@ -222,13 +222,13 @@ func (n Namespace) Request(ctx context.Context, chat string, request Request) (*
 }
 
 // Decide creates a decision about a call that waits for approval. The stream of the chat shows when it applies.
-func (n Namespace) Decide(ctx context.Context, chat string, decision Decision) (*v1alpha1.ToolApproval, error) {
-	return call[v1alpha1.ToolApproval](ctx, n, http.MethodPost, nil, decision, "chats", chat, "approvals")
+func (n Namespace) Decide(ctx context.Context, chat string, decision Decision) (*v1beta1.ToolApproval, error) {
+	return call[v1beta1.ToolApproval](ctx, n, http.MethodPost, nil, decision, "chats", chat, "approvals")
 }
 
 // Answer sends the results of the calls that wait for a client, all of them at once.
-func (n Namespace) Answer(ctx context.Context, chat string, results Results) (*v1alpha1.ChatMessage, error) {
-	return call[v1alpha1.ChatMessage](ctx, n, http.MethodPost, nil, results, "chats", chat, "results")
+func (n Namespace) Answer(ctx context.Context, chat string, results Results) (*v1beta1.ChatMessage, error) {
+	return call[v1beta1.ChatMessage](ctx, n, http.MethodPost, nil, results, "chats", chat, "results")
 }
 
 // ModelConfig is the summary of a ChatModelConfig in a list.

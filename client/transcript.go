@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Transcript is the state of a chat, built from the events of its stream. The zero value is the state before the first
@@ -149,7 +149,7 @@ func (t *Transcript) commit(m stream.MessageCommitted) {
 	if t.Live != nil && m.HistoryVersion > t.Live.HistoryVersion {
 		t.Live = nil
 	}
-	if m.Message.Role == v1alpha1.RoleUser {
+	if m.Message.Role == v1beta1.RoleUser {
 		t.markBegun(m.Message.Name)
 	}
 	t.isCurrent = t.isCurrent && m.Message.Attempt > 0
@@ -194,13 +194,13 @@ func (t *Transcript) setStatus(s *stream.Status) {
 }
 
 func (t *Transcript) expire(s *stream.Status) {
-	if t.Action != nil && (t.Action.HistoryVersion != s.HistoryVersion || s.Phase != v1alpha1.ChatRequiresAction) {
+	if t.Action != nil && (t.Action.HistoryVersion != s.HistoryVersion || s.Phase != v1beta1.ChatRequiresAction) {
 		t.Action = nil
 	}
 	if t.Retry != nil && (t.Retry.HistoryVersion != s.HistoryVersion || t.Retry.Attempt < s.Attempt) {
 		t.Retry = nil
 	}
-	if t.Error != nil && (t.Error.HistoryVersion != s.HistoryVersion || s.Result != v1alpha1.TurnFailed) {
+	if t.Error != nil && (t.Error.HistoryVersion != s.HistoryVersion || s.Result != v1beta1.TurnFailed) {
 		t.Error = nil
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/test/kit/check"
 )
@@ -178,7 +178,7 @@ func TestATurnIsKnownByItsMessage(t *testing.T) {
 		"held": {[]stream.Event{user(1, "q"), overdrawn},
 			client.Turn{Committed: true, Begun: true, Held: true, Ended: true}},
 		"failed": {[]stream.Event{user(1, "q"), failed},
-			client.Turn{Committed: true, Begun: true, Ended: true, Result: v1alpha1.TurnFailed}},
+			client.Turn{Committed: true, Begun: true, Ended: true, Result: v1beta1.TurnFailed}},
 		"another turn's": {[]stream.Event{running, status(4, 4, "r", `,"ready":"Unknown"`)},
 			client.Turn{Begun: true, Ended: true}},
 		"edited and not told": {[]stream.Event{user(1, "q"), answered, reset, user(3, "q")},
@@ -202,7 +202,7 @@ func TestTurnBehindResultsOfAClientEnds(t *testing.T) {
 	}
 	ended := append(asked, reply(4, "b", ""), status(4, 4, "q", `,"ready":"True","result":"Answered"`))
 	turn := applied(t, ended...).Turn("t")
-	if !turn.Ended || turn.Result != v1alpha1.TurnAnswered || len(turn.Replies) != 1 {
+	if !turn.Ended || turn.Result != v1beta1.TurnAnswered || len(turn.Replies) != 1 {
 		t.Errorf("it is %+v", turn)
 	}
 	next := append(ended, user(5, "r"), status(5, 5, "r", `,"ready":"False","result":"Failed"`))

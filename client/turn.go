@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Turn is the turn of a User message, from what the transcript has.
@@ -21,12 +21,12 @@ type Turn struct {
 	// Replies of the model, in their order.
 	Replies []stream.Message
 	// Usage of all steps.
-	Usage v1alpha1.TokenUsage
+	Usage v1beta1.TokenUsage
 	// Next is the message of a person or client behind the turn; nil if it is the last one.
 	Next *stream.Message
 	// Result is how the turn ended, and Held is true while only a person can make it continue. Both are unset for a turn
 	// that another one follows.
-	Result v1alpha1.TurnResult
+	Result v1beta1.TurnResult
 	Held   bool
 	// Ended is true once the turn is complete.
 	Ended bool
@@ -40,11 +40,11 @@ func (t *Transcript) Turn(message string) (turn Turn) {
 	for i++; turn.Committed && i < len(t.Messages) && turn.Next == nil; i++ {
 		turn.add(&t.Messages[i].Message)
 	}
-	turn.Ended = turn.Next != nil && turn.Next.Role == v1alpha1.RoleUser
+	turn.Ended = turn.Next != nil && turn.Next.Role == v1beta1.RoleUser
 	if t.Status != nil && t.isCurrent {
 		named := t.Status.Turn == message
 		if turn.Committed && turn.Next == nil { // Statuses name the turn by its User message.
-			named = named || t.Messages[at].Message.Role == v1alpha1.RoleTool
+			named = named || t.Messages[at].Message.Role == v1beta1.RoleTool
 		}
 		turn.setStatus(named, t.Status)
 	}
@@ -70,7 +70,7 @@ func (turn *Turn) add(m *stream.Message) {
 	if m.Usage != nil {
 		turn.Usage = turn.Usage.Add(*m.Usage)
 	}
-	if m.Role == v1alpha1.RoleAssistant {
+	if m.Role == v1beta1.RoleAssistant {
 		turn.Replies = append(turn.Replies, *m)
 	}
 }

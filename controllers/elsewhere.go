@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/shard"
 )
@@ -25,9 +25,9 @@ func (e elsewhere) GetCache() cache.Cache { return e.Cache }
 
 // atWork selects the chats that may generate, or wait for that.
 var atWork = fields.AndSelectors(
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.ChatWaiting)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.ChatRequiresAction)),
-	fields.OneTermNotEqualSelector("status.phase", string(v1alpha1.ChatError)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1beta1.ChatWaiting)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1beta1.ChatRequiresAction)),
+	fields.OneTermNotEqualSelector("status.phase", string(v1beta1.ChatError)),
 )
 
 // chatsElsewhere adds a cache of the other shards' chats to the manager; nil: there is no other shard.
@@ -39,7 +39,7 @@ func chatsElsewhere(mgr ctrl.Manager, s shard.Scope) (cache.Cache, error) {
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		NewInformer: index.Informers(func(namespace string) bool { return !s.Owns(namespace) }),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Chat{}: {Field: atWork, Transform: index.StripToSlot, UnsafeDisableDeepCopy: new(true),
+			&v1beta1.Chat{}: {Field: atWork, Transform: index.StripToSlot, UnsafeDisableDeepCopy: new(true),
 				Namespaces: configs(s.Elsewhere())},
 		},
 	})

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/podspec"
@@ -33,7 +33,7 @@ import (
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(v1beta1.AddToScheme(scheme))
 	utilruntime.Must(sandboxes.AddToScheme(scheme))
 	utilruntime.Must(pools.AddToScheme(scheme))
 	return scheme
@@ -53,13 +53,13 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.S
 		DefaultTransform: index.StripOther,
 		ByObject: map[client.Object]cache.ByObject{
 			// Each reader gets an object of its own, unpacked for it, and may change that.
-			&v1alpha1.Chat{}:                {Transform: index.StripChat, UnsafeDisableDeepCopy: new(true)},
-			&v1alpha1.ChatMessage{}:         {Transform: index.StripMessage, UnsafeDisableDeepCopy: new(true)},
-			&v1alpha1.ChatClass{}:           {Transform: index.StripClass},
+			&v1beta1.Chat{}:                 {Transform: index.StripChat, UnsafeDisableDeepCopy: new(true)},
+			&v1beta1.ChatMessage{}:          {Transform: index.StripMessage, UnsafeDisableDeepCopy: new(true)},
+			&v1beta1.ChatClass{}:            {Transform: index.StripClass},
 			&corev1.Pod{}:                   {Label: podsOfParley()},
 			&corev1.PersistentVolumeClaim{}: {Label: ofWorkspaces},
 			&corev1.PodTemplate{}: {
-				Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelWorkspaceTemplate: "true"})},
+				Label: labels.SelectorFromSet(labels.Set{v1beta1.LabelWorkspaceTemplate: "true"})},
 			// By name and not by a label, which people can remove, and so that the manager needs no right to any other.
 			&corev1.ServiceAccount{}:      ofGenerationPods,
 			&rbacv1.Role{}:                ofGenerationPods,

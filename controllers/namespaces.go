@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/shard"
 )
@@ -34,7 +34,7 @@ func limit(o *ctrl.Options, s shard.Scope) {
 	}
 	o.Cache.DefaultNamespaces = configs(own)
 	// The quotas of other shards' namespaces count for the order in which chats are admitted.
-	o.Cache.ByObject[&v1alpha1.ChatQuota{}] = cache.ByObject{Namespaces: configs(s.Namespaces)}
+	o.Cache.ByObject[&v1beta1.ChatQuota{}] = cache.ByObject{Namespaces: configs(s.Namespaces)}
 	o.NewCache = newNamespacedCache
 }
 

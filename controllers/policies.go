@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/startup"
 	"parley.dev/parley/internal/netguard/retry"
 )
@@ -60,10 +60,10 @@ func isPending(forbidden, allowed error, mayBeLifted bool) bool {
 // probe tries to create a chat, as a sub-chat or not. The policy parley-manager-chats allows the manager only
 // sub-chats.
 func probe(ctx context.Context, dry client.Client, namespace string, subChat bool) error {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "parley-policies-check"}}
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "parley-policies-check"}}
 	if subChat {
-		chat.Annotations = map[string]string{v1alpha1.AnnotationSpawnedBy: chat.Name}
-		chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: "parley-policies-check-parent"}
+		chat.Annotations = map[string]string{v1beta1.AnnotationSpawnedBy: chat.Name}
+		chat.Spec.ParentRef = &v1beta1.ChatReference{Name: "parley-policies-check-parent"}
 	}
 	return dry.Create(ctx, chat) // Only the kind of the error counts.
 }

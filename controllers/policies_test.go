@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 var (
-	chats    = v1alpha1.GroupVersion.WithResource("chats").GroupResource()
+	chats    = v1beta1.GroupVersion.WithResource("chats").GroupResource()
 	starting = apierrors.NewForbidden(chats, "x", errors.New("not yet ready to handle request"))
 	denied   = apierrors.NewForbidden(chats, "x", errors.New("the manager creates the sub-chats alone"))
 )

@@ -51,7 +51,7 @@ scripted() {
   local ip
   ip=$(k -n demo get pod scripted-model -o 'jsonpath={.status.podIP}')
   k -n demo apply --server-side --force-conflicts -f - >/dev/null <<EOF
-apiVersion: parley.dev/v1alpha1
+apiVersion: parley.dev/v1beta1
 kind: ChatModelConfig
 metadata: {name: default}
 spec: {default: true, provider: openai-compatible, model: scripted, baseURL: "http://$ip:8080/v1"}

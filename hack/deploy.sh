@@ -25,7 +25,7 @@ done
 # kinds that are new to it. Until then it refuses every chat, or none.
 is_in_force() {
   if said=$("${k[@]}" -n parley-system create --dry-run=server -f - <<Y 2>&1
-apiVersion: parley.dev/v1alpha1
+apiVersion: parley.dev/v1beta1
 kind: ChatMessage
 metadata: {name: hello-prompt}
 spec: {chatRef: {name: hello}, content: Hello}

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 cp -r api config "$fresh/"
-go tool controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/... output:object:dir="$fresh/api/v1alpha1"
+go tool controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/... output:object:dir="$fresh/api/v1beta1"
 go tool controller-gen crd:allowDangerousTypes=true paths=./api/... output:crd:dir="$fresh/config/crd/bases"
 if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   echo 'The generated files differ from their sources: run "make generate" and commit the result.' >&2

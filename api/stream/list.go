@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Summary is the data of EventAdded and EventModified: what a list shows of a chat.
@@ -18,9 +18,9 @@ type Summary struct {
 	// Parent is the name of the chat above; absent for a root chat.
 	Parent string `json:"parent,omitempty"`
 	// Root is the chat at the top of the family, with the workspace that the family shares.
-	Root *v1alpha1.FamilyRoot `json:"root,omitempty"`
+	Root *v1beta1.FamilyRoot `json:"root,omitempty"`
 
-	Phase v1alpha1.ChatPhase `json:"phase,omitempty"`
+	Phase v1beta1.ChatPhase `json:"phase,omitempty"`
 	// Ready is the status of the chat's Ready condition, with its Reason and Message and the time since it is so.
 	Ready   metav1.ConditionStatus `json:"ready,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
@@ -37,7 +37,7 @@ type Summary struct {
 	// Turn is the turn under way, or else the last one.
 	Turn *Turn `json:"turn,omitempty"`
 	// Cost is what all messages cost, by currency.
-	Cost []v1alpha1.Cost `json:"cost,omitempty"`
+	Cost []v1beta1.Cost `json:"cost,omitempty"`
 	// Archived is true once the chat is archived, and Suspended while it is not to begin a step.
 	Archived  bool `json:"archived,omitempty"`
 	Suspended bool `json:"suspended,omitempty"`
@@ -49,7 +49,7 @@ type Turn struct {
 	Message   string            `json:"message"`
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 	// Result is how it ended; absent while it is under way.
-	Result v1alpha1.TurnResult `json:"result,omitempty"`
+	Result v1beta1.TurnResult `json:"result,omitempty"`
 	// Summary says in a few words what became of it.
 	Summary string `json:"summary,omitempty"`
 }

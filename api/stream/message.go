@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // MessagePart is the data of EventMessagePart.
@@ -28,36 +28,36 @@ type MessageCommitted struct {
 
 // Message is a committed message as clients see it: without what only providers understand.
 type Message struct {
-	Name    string                 `json:"name"`
-	UID     string                 `json:"uid"`
-	Role    v1alpha1.MessageRole   `json:"role"`
-	Content string                 `json:"content,omitempty"`
-	Parts   []v1alpha1.MessagePart `json:"parts,omitempty"`
+	Name    string                `json:"name"`
+	UID     string                `json:"uid"`
+	Role    v1beta1.MessageRole   `json:"role"`
+	Content string                `json:"content,omitempty"`
+	Parts   []v1beta1.MessagePart `json:"parts,omitempty"`
 	// History is what was said before, in a conversation that was led elsewhere.
-	History []v1alpha1.PriorMessage `json:"history,omitempty"`
+	History []v1beta1.PriorMessage `json:"history,omitempty"`
 	// Attempt that yielded a generated message, on the history version before the message's own.
-	Attempt int32                      `json:"attempt,omitempty"`
-	Action  v1alpha1.GenerationAction  `json:"action,omitempty"`
-	Outcome v1alpha1.GenerationOutcome `json:"outcome,omitempty"`
+	Attempt int32                     `json:"attempt,omitempty"`
+	Action  v1beta1.GenerationAction  `json:"action,omitempty"`
+	Outcome v1beta1.GenerationOutcome `json:"outcome,omitempty"`
 	// ReplyOutcome is how the model's reply ended, FinishReason the provider's word for that.
-	ReplyOutcome v1alpha1.ReplyOutcome   `json:"replyOutcome,omitempty"`
-	FinishReason string                  `json:"finishReason,omitempty"`
-	Truncated    bool                    `json:"truncated,omitempty"`
-	Model        *v1alpha1.ModelIdentity `json:"model,omitempty"`
-	Usage        *v1alpha1.TokenUsage    `json:"usage,omitempty"`
-	Cost         *v1alpha1.Cost          `json:"cost,omitempty"`
+	ReplyOutcome v1beta1.ReplyOutcome   `json:"replyOutcome,omitempty"`
+	FinishReason string                 `json:"finishReason,omitempty"`
+	Truncated    bool                   `json:"truncated,omitempty"`
+	Model        *v1beta1.ModelIdentity `json:"model,omitempty"`
+	Usage        *v1beta1.TokenUsage    `json:"usage,omitempty"`
+	Cost         *v1beta1.Cost          `json:"cost,omitempty"`
 	// Context is how full the model's context was.
-	Context *v1alpha1.ContextStatus `json:"context,omitempty"`
+	Context *v1beta1.ContextStatus `json:"context,omitempty"`
 	// Compaction says what a System message stands for.
-	Compaction *v1alpha1.CompactionAccount `json:"compaction,omitempty"`
+	Compaction *v1beta1.CompactionAccount `json:"compaction,omitempty"`
 	// Warnings are about settings and files that were left out of the call.
 	Warnings []string `json:"warnings,omitempty"`
 	// Decisions are what people decided about the calls whose results are in Parts.
-	Decisions []v1alpha1.ToolDecision `json:"decisions,omitempty"`
+	Decisions []v1beta1.ToolDecision `json:"decisions,omitempty"`
 	// Visibility is Model for a message whose text transcripts for people leave out, and People for a note.
-	Visibility v1alpha1.MessageVisibility `json:"visibility,omitempty"`
+	Visibility v1beta1.MessageVisibility `json:"visibility,omitempty"`
 	// CallsCanceledReasonBefore is why calls of the reply before the message have no result.
-	CallsCanceledReasonBefore v1alpha1.CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
+	CallsCanceledReasonBefore v1beta1.CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 	// CreatedBy and EditedBy are who wrote and last changed what a person said, where the cluster stamps that.
 	CreatedBy string      `json:"createdBy,omitempty"`
 	EditedBy  string      `json:"editedBy,omitempty"`

@@ -6,7 +6,7 @@ package stream
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // QueueUpdate is the data of EventQueueUpdate.
@@ -28,14 +28,14 @@ type QueuedMessage struct {
 	// Model is the name of the ChatModelConfig that it names for its turn; absent: the chat's.
 	Model string `json:"model,omitempty"`
 	// WhenBusy is what it was to do to the turn under way; absent: Queue.
-	WhenBusy v1alpha1.WhenBusy `json:"whenBusy,omitempty"`
+	WhenBusy v1beta1.WhenBusy `json:"whenBusy,omitempty"`
 	// CreatedAt is when it was created; absent if the message cannot be read now.
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
 }
 
 // Status is the data of EventStatus.
 type Status struct {
-	Phase v1alpha1.ChatPhase `json:"phase,omitempty"`
+	Phase v1beta1.ChatPhase `json:"phase,omitempty"`
 	// Ready is the status of the chat's Ready condition, with its Reason and Message.
 	Ready   metav1.ConditionStatus `json:"ready,omitempty"`
 	Reason  string                 `json:"reason,omitempty"`
@@ -43,12 +43,12 @@ type Status struct {
 
 	// Parent is the name of the chat above; absent for a root chat. Root is the chat at the top of the family, with the
 	// workspace that the family shares.
-	Parent string               `json:"parent,omitempty"`
-	Root   *v1alpha1.FamilyRoot `json:"root,omitempty"`
+	Parent string              `json:"parent,omitempty"`
+	Root   *v1beta1.FamilyRoot `json:"root,omitempty"`
 
-	HistoryVersion int64                     `json:"historyVersion"`
-	Attempt        int32                     `json:"attempt,omitempty"`
-	Action         v1alpha1.GenerationAction `json:"action,omitempty"`
+	HistoryVersion int64                    `json:"historyVersion"`
+	Attempt        int32                    `json:"attempt,omitempty"`
+	Action         v1beta1.GenerationAction `json:"action,omitempty"`
 	// Pod is the generation pod that has the attempt.
 	Pod    string `json:"pod,omitempty"`
 	Length int64  `json:"length"`
@@ -58,11 +58,11 @@ type Status struct {
 	// Turn is the name of the User message whose turn is under way, or was the last one.
 	Turn string `json:"turn,omitempty"`
 	// Result is how it ended; absent while it is under way.
-	Result v1alpha1.TurnResult `json:"result,omitempty"`
+	Result v1beta1.TurnResult `json:"result,omitempty"`
 	// CallsCanceledReason is why calls of the turn's newest reply have no result, until something follows that says it.
-	CallsCanceledReason v1alpha1.CallsCanceledReason `json:"callsCanceledReason,omitempty"`
+	CallsCanceledReason v1beta1.CallsCanceledReason `json:"callsCanceledReason,omitempty"`
 	// Wait is what the chat waits for; absent while it waits for nothing but messages.
-	Wait *v1alpha1.ChatWait `json:"wait,omitempty"`
+	Wait *v1beta1.ChatWait `json:"wait,omitempty"`
 	// Warnings are the other conditions of the chat that are True, such as MCPServersUnavailable.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
@@ -76,22 +76,22 @@ type Warning struct {
 
 // Error is the data of EventError.
 type Error struct {
-	HistoryVersion int64                `json:"historyVersion"`
-	Reason         v1alpha1.ErrorReason `json:"reason"`
+	HistoryVersion int64               `json:"historyVersion"`
+	Reason         v1beta1.ErrorReason `json:"reason"`
 	// Message says what is wrong, and Advice what to do about it.
 	Message    string `json:"message,omitempty"`
 	Advice     string `json:"advice,omitempty"`
 	Provider   string `json:"provider,omitempty"`
 	StatusCode int32  `json:"statusCode,omitempty"`
 	// Action that failed, such as Compact; empty where the turn failed before it had a next action.
-	Action v1alpha1.GenerationAction `json:"action,omitempty"`
+	Action v1beta1.GenerationAction `json:"action,omitempty"`
 	// Retryable is whether the same call may succeed later, with nothing changed.
 	Retryable bool `json:"retryable"`
 }
 
 // Text is the message and the advice, as people read them together.
 func (e *Error) Text() string {
-	return (&v1alpha1.GenerationError{Message: e.Message, Advice: e.Advice}).Text()
+	return (&v1beta1.GenerationError{Message: e.Message, Advice: e.Advice}).Text()
 }
 
 // RequiresAction is the data of EventRequiresAction.
@@ -102,21 +102,21 @@ type RequiresAction struct {
 	// Message is the name of the reply that made the calls. It has the input that is too large for ToolCalls.
 	Message string `json:"message,omitempty"`
 	// ToolCalls that wait, with what was decided about them so far.
-	ToolCalls []v1alpha1.PendingToolCall `json:"toolCalls"`
+	ToolCalls []v1beta1.PendingToolCall `json:"toolCalls"`
 }
 
 // Retry is the data of EventRetry: an attempt has failed, and what was shown of it is void once the next one begins.
 type Retry struct {
 	HistoryVersion int64 `json:"historyVersion"`
 	// Attempt that failed, and its action.
-	Attempt int32                     `json:"attempt"`
-	Action  v1alpha1.GenerationAction `json:"action,omitempty"`
+	Attempt int32                    `json:"attempt"`
+	Action  v1beta1.GenerationAction `json:"action,omitempty"`
 	// At is when the next one begins, and DelayMS how long after the failure that is, in milliseconds.
 	At      metav1.MicroTime `json:"at"`
 	DelayMS int64            `json:"delayMs"`
 	// Reason and Message say why it failed.
-	Reason  v1alpha1.ErrorReason `json:"reason"`
-	Message string               `json:"message,omitempty"`
+	Reason  v1beta1.ErrorReason `json:"reason"`
+	Message string              `json:"message,omitempty"`
 	// Provider that answered, and the HTTP status of its answer, if there was one.
 	Provider   string `json:"provider,omitempty"`
 	StatusCode int32  `json:"statusCode,omitempty"`

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
 	operations "parley.dev/parley/internal/gateway/rest"
@@ -166,10 +166,10 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 		return nil, err
 	}
 	c.auth.Now = time.Now
-	get := func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+	get := func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 		return chats.Messages(namespace).Get(ctx, name)
 	}
-	cached := func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+	cached := func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 		return chats.Messages(namespace).GetCached(ctx, name)
 	}
 	return gateway.New(gateway.Config{

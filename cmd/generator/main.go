@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/models/keyfile"
@@ -252,7 +252,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 		builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 	)...)
 	o.WorkspaceContext, o.Workspace, o.WorkspaceOwner = found.Context, found.Of, found.Owner
-	o.ClusterUnavailable = func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
+	o.ClusterUnavailable = func(ctx context.Context, chat *v1beta1.Chat) *v1beta1.KubernetesUnavailable {
 		return kubernetes.Unavailable(ctx, cluster, chat)
 	}
 	o.Log, o.Now = log, time.Now

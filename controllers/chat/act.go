@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/telemetry"
@@ -54,7 +54,7 @@ func (a *actuator) reject(ctx context.Context, s *scope, rejection plan.Rejectio
 	if err != nil || message == nil {
 		return err
 	}
-	message.Status.State = v1alpha1.MessageRejected
+	message.Status.State = v1beta1.MessageRejected
 	message.Status.ChatUID = string(chat.UID)
 	conditions.Message(&message.Status, conditions.Failed(rejection.Reason, rejection.Note), message.Generation,
 		s.facts.Now)
@@ -66,7 +66,7 @@ func (a *actuator) reject(ctx context.Context, s *scope, rejection plan.Rejectio
 }
 
 // removeOrphan deletes a sub-chat whose parent has been deleted.
-func (a *actuator) removeOrphan(ctx context.Context, chat *v1alpha1.Chat) error {
+func (a *actuator) removeOrphan(ctx context.Context, chat *v1beta1.Chat) error {
 	uid := chat.UID
 	err := a.client.Delete(ctx, chat, client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

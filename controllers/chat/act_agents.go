@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/kube/denial"
@@ -27,7 +27,7 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 		return err // It has left the history.
 	}
 	// The cache leaves out what a sub-chat takes over.
-	var parent v1alpha1.Chat
+	var parent v1beta1.Chat
 	if err := a.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.facts.Chat.Name}, &parent); err != nil {
 		return fmt.Errorf("reading chat %s: %w", s.facts.Chat.Name, err)
 	}
@@ -49,7 +49,7 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 	return nil
 }
 
-func (a *actuator) changeAgent(ctx context.Context, parent *v1alpha1.Chat, change *v1alpha1.AgentChange) error {
+func (a *actuator) changeAgent(ctx context.Context, parent *v1beta1.Chat, change *v1beta1.AgentChange) error {
 	if change.Spawn != nil {
 		return a.create(ctx, "starting", change, agents.Spawned(parent, change))
 	}
@@ -61,14 +61,14 @@ func (a *actuator) changeAgent(ctx context.Context, parent *v1alpha1.Chat, chang
 		return a.create(ctx, "saying something to", change, agents.Said(parent, change))
 	}
 	token := agents.Token(change.Key)
-	if sub.Annotations[v1alpha1.RequestInterrupt.Annotation()] == token {
+	if sub.Annotations[v1beta1.RequestInterrupt.Annotation()] == token {
 		return nil
 	}
 	before := sub.DeepCopy()
 	if sub.Annotations == nil {
 		sub.Annotations = map[string]string{}
 	}
-	sub.Annotations[v1alpha1.RequestInterrupt.Annotation()] = token
+	sub.Annotations[v1beta1.RequestInterrupt.Annotation()] = token
 	if err := a.client.Patch(ctx, sub, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("interrupting sub-chat %s: %w", change.Chat, err)
 	}
@@ -76,7 +76,7 @@ func (a *actuator) changeAgent(ctx context.Context, parent *v1alpha1.Chat, chang
 }
 
 // create creates what a call asks for. One of its name that this call has not created is another's, and stays as it is.
-func (a *actuator) create(ctx context.Context, doing string, change *v1alpha1.AgentChange, o client.Object) error {
+func (a *actuator) create(ctx context.Context, doing string, change *v1beta1.AgentChange, o client.Object) error {
 	err := a.client.Create(ctx, o)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%s sub-chat %s: %w", doing, change.Chat, err)
@@ -85,9 +85,9 @@ func (a *actuator) create(ctx context.Context, doing string, change *v1alpha1.Ag
 }
 
 // below reads a chat below another one; nil if there is none.
-func below(ctx context.Context, live client.Reader, parent *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
-	sub, err := tree.Descendant(name, parent.Name, func(name string) (*v1alpha1.Chat, error) {
-		var chat v1alpha1.Chat
+func below(ctx context.Context, live client.Reader, parent *v1beta1.Chat, name string) (*v1beta1.Chat, error) {
+	sub, err := tree.Descendant(name, parent.Name, func(name string) (*v1beta1.Chat, error) {
+		var chat v1beta1.Chat
 		err := live.Get(ctx, types.NamespacedName{Namespace: parent.Namespace, Name: name}, &chat)
 		return &chat, err
 	})

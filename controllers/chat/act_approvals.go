@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/index"
@@ -19,19 +19,19 @@ import (
 
 // refuseApprovals says of decisions about calls of a chat that does not exist that they came to nothing.
 func (a *actuator) refuseApprovals(ctx context.Context, key types.NamespacedName) error {
-	var open v1alpha1.ToolApprovalList
+	var open v1beta1.ToolApprovalList
 	if err := a.client.List(ctx, &open, client.InNamespace(key.Namespace),
 		client.MatchingFields{index.OpenApprovalsByChat: key.Name}); err != nil {
 		return fmt.Errorf("listing the approvals of chat %s: %w", key, err)
 	}
-	chat := v1alpha1.Chat{}
+	chat := v1beta1.Chat{}
 	if len(open.Items) == 0 || !apierrors.IsNotFound(a.live.Get(ctx, key, &chat)) {
 		return nil // The cache shows the chat soon.
 	}
 	chat.Namespace = key.Namespace
 	for i := range open.Items {
 		if err := a.settleApprovals(ctx, &scope{facts: plan.Facts{Chat: &chat, Now: a.now()}}, []string{open.Items[i].Name},
-			v1alpha1.ReasonNotPending); err != nil {
+			v1beta1.ReasonNotPending); err != nil {
 			return err
 		}
 	}
@@ -40,9 +40,9 @@ func (a *actuator) refuseApprovals(ctx context.Context, key types.NamespacedName
 
 // settleApprovals says what became of decisions.
 func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string,
-	outcome v1alpha1.ConditionReason) error {
+	outcome v1beta1.ConditionReason) error {
 	for _, name := range names {
-		var approval v1alpha1.ToolApproval
+		var approval v1beta1.ToolApproval
 		err := a.live.Get(ctx, client.ObjectKey{Namespace: s.facts.Chat.Namespace, Name: name}, &approval)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -61,11 +61,11 @@ func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string
 // settleOpenApprovals says of decisions that they do not apply,
 // or that the chat's status says already that they do.
 func (a *actuator) settleOpenApprovals(ctx context.Context, s *scope, todo *plan.Plan) error {
-	if err := a.settleApprovals(ctx, s, todo.NotPending, v1alpha1.ReasonNotPending); err != nil {
+	if err := a.settleApprovals(ctx, s, todo.NotPending, v1beta1.ReasonNotPending); err != nil {
 		return err
 	}
-	if err := a.settleApprovals(ctx, s, todo.Mismatched, v1alpha1.ReasonDigestMismatch); err != nil {
+	if err := a.settleApprovals(ctx, s, todo.Mismatched, v1beta1.ReasonDigestMismatch); err != nil {
 		return err
 	}
-	return a.settleApprovals(ctx, s, s.applied, v1alpha1.ReasonApplied)
+	return a.settleApprovals(ctx, s, s.applied, v1beta1.ReasonApplied)
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/chat/plan"
@@ -24,7 +24,7 @@ func (a *actuator) putAside(ctx context.Context, s *scope, todo *plan.Plan) erro
 		return nil
 	}
 	chat := s.facts.Chat
-	var messages v1alpha1.ChatMessageList
+	var messages v1beta1.ChatMessageList
 	if err := a.live.List(ctx, &messages, client.InNamespace(chat.Namespace),
 		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
@@ -37,7 +37,7 @@ func (a *actuator) putAside(ctx context.Context, s *scope, todo *plan.Plan) erro
 	return nil
 }
 
-func (a *actuator) putMessageAside(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) error {
+func (a *actuator) putMessageAside(ctx context.Context, s *scope, m *v1beta1.ChatMessage) error {
 	if m.Spec.Generation == nil {
 		return a.markSuperseded(ctx, s, m)
 	}
@@ -55,14 +55,14 @@ func (a *actuator) putRecordingsAside(ctx context.Context, s *scope, todo *plan.
 		return nil
 	}
 	chat, steps := s.facts.Chat, &metav1.PartialObjectMetadataList{}
-	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
+	steps.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ChatDebugStepList"))
 	if err := a.live.List(ctx, steps, client.InNamespace(chat.Namespace),
 		client.MatchingFields{"chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the recordings of chat %s: %w", chat.Name, err)
 	}
 	for i := range steps.Items {
 		step := &steps.Items[i]
-		if !recordsLeft(chat.Status.Internal.Superseded, step.Annotations[v1alpha1.AnnotationHistory]) {
+		if !recordsLeft(chat.Status.Internal.Superseded, step.Annotations[v1beta1.AnnotationHistory]) {
 			continue
 		}
 		if err := a.client.Delete(ctx, step, client.Preconditions{UID: &step.UID}); err != nil && !apierrors.IsNotFound(err) {
@@ -75,8 +75,8 @@ func (a *actuator) putRecordingsAside(ctx context.Context, s *scope, todo *plan.
 // recordsLeft reports whether a call that was made for a history of some version and length has to do with messages
 // that have left it since: an edited message is the one before the range,
 // and the reply to a prompt is the one behind it.
-func recordsLeft(left *v1alpha1.SupersededRange, of string) bool {
-	version, length, ok := v1alpha1.ParseDebugHistory(of)
+func recordsLeft(left *v1beta1.SupersededRange, of string) bool {
+	version, length, ok := v1beta1.ParseDebugHistory(of)
 	return ok && length >= left.FromIndex && version < left.BeforeVersion
 }
 
@@ -101,7 +101,7 @@ func (a *actuator) supersede(ctx context.Context, s *scope, name string) error {
 	return a.markSuperseded(ctx, s, message)
 }
 
-func (a *actuator) markSuperseded(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) error {
+func (a *actuator) markSuperseded(ctx context.Context, s *scope, m *v1beta1.ChatMessage) error {
 	m.Status.ChatUID = string(s.facts.Chat.UID)
 	conditions.Supersede(m, s.facts.Now)
 	if err := a.client.Status().Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/denial"
 )
@@ -45,8 +45,8 @@ func (a *actuator) createPrompt(ctx context.Context, s *scope) error {
 
 // yetToBegin reports whether the chat has no history, whatever the cache shows of it. Of one that has begun, somebody
 // may have deleted the prompt: made again from an old view, it would be answered.
-func (a *actuator) yetToBegin(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
-	var now v1alpha1.Chat
+func (a *actuator) yetToBegin(ctx context.Context, chat *v1beta1.Chat) (bool, error) {
+	var now v1beta1.Chat
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(chat), &now)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -59,7 +59,7 @@ func (a *actuator) yetToBegin(ctx context.Context, chat *v1alpha1.Chat) (bool, e
 
 // existingPrompt is the message that has the prompt's name, if it is the prompt and the cache does not show it yet.
 // Otherwise the removal of that message enqueues the chat.
-func (a *actuator) existingPrompt(ctx context.Context, s *scope) (*v1alpha1.ChatMessage, error) {
+func (a *actuator) existingPrompt(ctx context.Context, s *scope) (*v1beta1.ChatMessage, error) {
 	chat := s.facts.Chat
 	there, err := readAny(ctx, a.live, chat.Namespace, plan.PromptName(chat))
 	switch {

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 )
 
@@ -16,11 +16,11 @@ import (
 // prompt since.
 func TestPromptIsCreatedOnlyBeforeChatBegins(t *testing.T) {
 	for name, c := range map[string]struct {
-		meanwhile func(*v1alpha1.Chat)
+		meanwhile func(*v1beta1.Chat)
 		made      bool
 	}{
-		"nothing has happened":      {func(*v1alpha1.Chat) {}, true},
-		"another manager has begun": {func(c *v1alpha1.Chat) { c.Status.History.Version = 1 }, false},
+		"nothing has happened":      {func(*v1beta1.Chat) {}, true},
+		"another manager has begun": {func(c *v1beta1.Chat) { c.Status.History.Version = 1 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -46,13 +46,13 @@ func TestPromptIsCreatedOnlyBeforeChatBegins(t *testing.T) {
 }
 
 // promptMade has the controller create the prompt of a chat as it saw that.
-func (w *world) promptMade(seen *v1alpha1.Chat, want bool) {
+func (w *world) promptMade(seen *v1beta1.Chat, want bool) {
 	w.Helper()
 	s := &scope{facts: plan.Facts{Chat: seen, PromptMissing: true}}
 	if err := w.actuator.createPrompt(w.Context(), s); err != nil {
 		w.Fatal(err)
 	}
-	var prompt v1alpha1.ChatMessage
+	var prompt v1beta1.ChatMessage
 	err := w.Direct.Get(w.Context(), types.NamespacedName{Namespace: "ns", Name: "c-prompt"}, &prompt)
 	if (err == nil) != want || len(s.facts.Open) == 1 != want || s.facts.PromptMissing {
 		w.Errorf("there is %q: %v; open are %v", prompt.Name, err, s.facts.Open)

@@ -14,7 +14,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 )
 
@@ -46,8 +46,8 @@ func newClassLister(o *Options) classLister {
 
 // listAsNewAs lists the classes of the chat's namespace, at least as new as the specs of the chat and of its messages
 // that are open. cached are those that the cache shows.
-func (l *classLister) listAsNewAs(ctx context.Context, s *scope, cached []v1alpha1.ChatClass) (
-	[]v1alpha1.ChatClass, error) {
+func (l *classLister) listAsNewAs(ctx context.Context, s *scope, cached []v1beta1.ChatClass) (
+	[]v1beta1.ChatClass, error) {
 	newest := l.firstSeen(s.facts.Chat)
 	for i := range s.unsettled {
 		if version := l.firstSeen(&s.unsettled[i]); older(newest, version) {
@@ -77,8 +77,8 @@ func (l *classLister) listAsNewAs(ctx context.Context, s *scope, cached []v1alph
 	return listed.Items, nil
 }
 
-func (l *classLister) list(ctx context.Context, from client.Reader, namespace string) (*v1alpha1.ChatClassList, error) {
-	var classes v1alpha1.ChatClassList
+func (l *classLister) list(ctx context.Context, from client.Reader, namespace string) (*v1beta1.ChatClassList, error) {
+	var classes v1beta1.ChatClassList
 	if err := from.List(ctx, &classes, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ChatClasses: %w", err)
 	}
@@ -119,7 +119,7 @@ func (l *classLister) isCurrent(ctx context.Context, namespace, version string) 
 	if l.informers == nil {
 		return false, nil
 	}
-	informer, err := l.informers.GetInformer(ctx, &v1alpha1.ChatClass{})
+	informer, err := l.informers.GetInformer(ctx, &v1beta1.ChatClass{})
 	if err != nil {
 		return false, fmt.Errorf("looking for the informer of ChatClasses: %w", err)
 	}
@@ -139,7 +139,7 @@ func (l *classLister) isCurrent(ctx context.Context, namespace, version string) 
 }
 
 // versionsOf are the resourceVersions of the classes by their UIDs.
-func versionsOf(classes []v1alpha1.ChatClass) map[types.UID]string {
+func versionsOf(classes []v1beta1.ChatClass) map[types.UID]string {
 	versions := make(map[types.UID]string, len(classes))
 	for i := range classes {
 		versions[classes[i].UID] = classes[i].ResourceVersion

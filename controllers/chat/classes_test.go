@@ -13,7 +13,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -22,14 +22,14 @@ import (
 type view struct {
 	client.Reader
 	version string
-	classes []v1alpha1.ChatClass
+	classes []v1beta1.ChatClass
 	asked   int
 }
 
 func (v *view) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	v.asked++
 	into.SetResourceVersion(v.version)
-	if list := into.(*v1alpha1.ChatClassList); (&client.ListOptions{}).ApplyOptions(opts).Namespace == "ns" {
+	if list := into.(*v1beta1.ChatClassList); (&client.ListOptions{}).ApplyOptions(opts).Namespace == "ns" {
 		list.Items = v.classes
 	}
 	return nil
@@ -88,13 +88,13 @@ type storing struct {
 
 func (s storing) GetStore() toolscache.Store { return s.store }
 
-func classAt(name, version string) v1alpha1.ChatClass {
-	return v1alpha1.ChatClass{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name),
+func classAt(name, version string) v1beta1.ChatClass {
+	return v1beta1.ChatClass{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name),
 		ResourceVersion: version}}
 }
 
 // namesAsNewAs are the names of the classes that are listed for a chat that was written at that resourceVersion.
-func namesAsNewAs(t *testing.T, l *classLister, namespace, version string, messages ...v1alpha1.ChatMessage) string {
+func namesAsNewAs(t *testing.T, l *classLister, namespace, version string, messages ...v1beta1.ChatMessage) string {
 	t.Helper()
 	chat := at(version, chattest.Chat("c"+version))
 	chat.Namespace = namespace
@@ -115,17 +115,17 @@ func namesAsNewAs(t *testing.T, l *classLister, namespace, version string, messa
 }
 
 func TestCachedClassesServeChatsOlderThanLastList(t *testing.T) {
-	both := []v1alpha1.ChatClass{classAt("a", "3")}
+	both := []v1beta1.ChatClass{classAt("a", "3")}
 	for name, c := range map[string]struct {
 		namespace, version string
-		messages           []v1alpha1.ChatMessage
+		messages           []v1beta1.ChatMessage
 		asked              int
 	}{
 		"older":                     {"ns", "19", nil, 1},
 		"as old":                    {"ns", "20", nil, 1},
 		"newer":                     {"ns", "21", nil, 2},
 		"newer by a digit":          {"ns", "100", nil, 2},
-		"older, with newer message": {"ns", "19", []v1alpha1.ChatMessage{*at("21", chattest.User("c", "m"))}, 2},
+		"older, with newer message": {"ns", "19", []v1beta1.ChatMessage{*at("21", chattest.User("c", "m"))}, 2},
 		"another namespace":         {"other", "19", nil, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,14 +142,14 @@ func TestCachedClassesServeChatsOlderThanLastList(t *testing.T) {
 
 func TestClassListDifferingFromCacheIsNotReused(t *testing.T) {
 	a, b := classAt("a", "3"), classAt("b", "15")
-	for name, cached := range map[string][]v1alpha1.ChatClass{
+	for name, cached := range map[string][]v1beta1.ChatClass{
 		"it lacks one":           {a},
 		"it has one that went":   {a, b, classAt("c", "2")},
 		"it has an older one":    {a, classAt("b", "14")},
 		"it has another instead": {a, classAt("c", "15")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cache, live := &view{classes: cached}, &view{version: "20", classes: []v1alpha1.ChatClass{a, b}}
+			cache, live := &view{classes: cached}, &view{version: "20", classes: []v1beta1.ChatClass{a, b}}
 			l := listerOf(cache, live)
 			for range 2 {
 				if names := namesAsNewAs(t, l, "ns", "10"); names != "ab" {
@@ -211,11 +211,11 @@ func TestOldestOfTheNamespacesInformersCounts(t *testing.T) {
 // arriving is a cache that shows the default class from its second list on.
 type arriving struct {
 	view
-	class v1alpha1.ChatClass
+	class v1beta1.ChatClass
 }
 
 func (a *arriving) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	defer func() { a.classes = []v1alpha1.ChatClass{a.class} }()
+	defer func() { a.classes = []v1beta1.ChatClass{a.class} }()
 	return a.view.List(ctx, into, opts...)
 }
 
@@ -235,7 +235,7 @@ func TestStatusWriteKeepsRequiredListVersion(t *testing.T) {
 		generation    int64
 		version, want string
 	}{{"a", 1, "10", "10"}, {"a", 1, "11", "10"}, {"b", 1, "13", "13"}, {"a", 2, "14", "14"}, {"a", 2, "15", "14"}} {
-		o := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version, Generation: c.generation}}
+		o := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version, Generation: c.generation}}
 		if got := l.firstSeen(o); got != c.want {
 			t.Errorf("%+v was first seen at %s", c, got)
 		}

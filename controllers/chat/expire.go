@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // lookAtRest is when to look again at a chat that the API server shows at work and the cache at rest: 1 s.
@@ -37,7 +37,7 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) (ctrl.Result, error) 
 }
 
 // deleteExpired deletes the chat as it was read. A newer one is a conflict, after which it is decided again.
-func (a *actuator) deleteExpired(ctx context.Context, chat *v1alpha1.Chat) (deleted bool, err error) {
+func (a *actuator) deleteExpired(ctx context.Context, chat *v1beta1.Chat) (deleted bool, err error) {
 	uid, version := chat.UID, chat.ResourceVersion
 	err = a.client.Delete(ctx, chat, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	switch {
@@ -50,10 +50,10 @@ func (a *actuator) deleteExpired(ctx context.Context, chat *v1alpha1.Chat) (dele
 }
 
 // expired tells that a chat was deleted by its retention: by then it is gone, and nothing else could say why.
-func (o *observer) expired(ctx context.Context, chat *v1alpha1.Chat) {
+func (o *observer) expired(ctx context.Context, chat *v1beta1.Chat) {
 	rested := chat.Spec.Retention.DeleteAfter()
 	log.FromContext(ctx).Info("deleted a chat that has expired", "restedFor", rested.String())
-	o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1alpha1.EventExpired),
-		string(v1alpha1.EventActionDelete), "The chat had rested for %s (spec.retention, or that of its ChatClass) and was "+
+	o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1beta1.EventExpired),
+		string(v1beta1.EventActionDelete), "The chat had rested for %s (spec.retention, or that of its ChatClass) and was "+
 			"deleted with all below it", rested)
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/fakeapi"
 )
@@ -23,15 +23,15 @@ import (
 func expired(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.change(func(c *v1alpha1.Chat) { c.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(60))} })
+	w.change(func(c *v1beta1.Chat) { c.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(60))} })
 	w.mustReconcile()
 	w.answer()
 	w.mustReconcile()
 	committed := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.User("c", "u")))
-	committed.Status = v1alpha1.ChatMessageStatus{
-		State: v1alpha1.MessageCommitted, ChatUID: "chat-uid", ObservedGeneration: 1,
+	committed.Status = v1beta1.ChatMessageStatus{
+		State: v1beta1.MessageCommitted, ChatUID: "chat-uid", ObservedGeneration: 1,
 		ContentHash: w.chat().Status.Internal.Turn.ContentHash,
-		Conditions:  []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}},
+		Conditions:  []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue}},
 	}
 	if err := w.Direct.Status().Update(t.Context(), committed); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func (w *world) later(by time.Duration) {
 }
 
 // change changes the chat as a person does.
-func (w *world) change(change func(*v1alpha1.Chat)) {
+func (w *world) change(change func(*v1beta1.Chat)) {
 	w.Helper()
 	chat := w.chat()
 	change(chat)
@@ -69,7 +69,7 @@ func (w *world) mustReconcile() reconcile.Result {
 
 func (w *world) isThere() bool {
 	w.Helper()
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	err := w.Direct.Get(w.Context(), ofChat.NamespacedName, &chat)
 	if err != nil && !apierrors.IsNotFound(err) {
 		w.Fatal(err)
@@ -95,19 +95,19 @@ func TestExpiredChatIsDeletedWithEvent(t *testing.T) {
 }
 
 func TestUncachedWorkPreventsDeletionOfExpiredChat(t *testing.T) {
-	sub := func() *v1alpha1.Chat { return chattest.In("ns", chattest.Chat("sub", chattest.ChildOf("c"))) }
-	resting := func(change func(*v1alpha1.Chat)) *v1alpha1.Chat {
+	sub := func() *v1beta1.Chat { return chattest.In("ns", chattest.Chat("sub", chattest.ChildOf("c"))) }
+	resting := func(change func(*v1beta1.Chat)) *v1beta1.Chat {
 		c := sub()
-		c.Status.IdleSince, c.Status.Phase = new(metav1.NewTime(now)), v1alpha1.ChatWaiting
+		c.Status.IdleSince, c.Status.Phase = new(metav1.NewTime(now)), v1beta1.ChatWaiting
 		change(c)
 		return c
 	}
-	nothing := func(*v1alpha1.Chat) {}
+	nothing := func(*v1beta1.Chat) {}
 	toSub := chattest.In("ns", chattest.User("sub", "s", chattest.Defaulted))
-	beyond := func(c *v1alpha1.Chat) {
-		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "SubChatLimitExceeded"}}
+	beyond := func(c *v1beta1.Chat) {
+		c.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Reason: "SubChatLimitExceeded"}}
 	}
-	archived := func(c *v1alpha1.Chat) { c.Status.Archived = true }
+	archived := func(c *v1beta1.Chat) { c.Status.Archived = true }
 	for name, c := range map[string]struct {
 		live []client.Object
 		kept bool
@@ -135,7 +135,7 @@ func TestUncachedWorkPreventsDeletionOfExpiredChat(t *testing.T) {
 	}
 }
 
-func isDefault(s *v1alpha1.ChatClassSpec) { s.Default = true }
+func isDefault(s *v1beta1.ChatClassSpec) { s.Default = true }
 
 func TestUncachedMessageEditPreventsDeletionOfExpiredChat(t *testing.T) {
 	w := expired(t)
@@ -155,7 +155,7 @@ func TestAChatThatChangesMeanwhileIsDecidedAnew(t *testing.T) {
 	w.Fail = func(call string) error {
 		if call == "delete chat" && !changed {
 			changed = true
-			w.change(func(c *v1alpha1.Chat) { c.Spec.Retention = nil })
+			w.change(func(c *v1beta1.Chat) { c.Spec.Retention = nil })
 		}
 		return nil
 	}
@@ -171,10 +171,10 @@ func TestTheDeletionOfAnExpiredChatSurvivesFaults(t *testing.T) {
 			w := expired(t)
 			return w.Server, w.Reconciler
 		},
-		Request: ofChat, State: []client.ObjectList{&v1alpha1.ChatList{}, &v1alpha1.ChatMessageList{}},
+		Request: ofChat, State: []client.ObjectList{&v1beta1.ChatList{}, &v1beta1.ChatMessageList{}},
 		// Somebody else has deleted it.
 		Settled: map[string][]fakeapi.Fault{"get chat": {fakeapi.NotFound}, "delete chat": {fakeapi.NotFound}},
 	}).Run(t)
 }
 
-func toUsers(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToUsers }
+func toUsers(m *v1beta1.ChatMessage) { m.Spec.Visibility = v1beta1.VisibleToUsers }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/fakeapi"
 )
@@ -27,7 +27,7 @@ type lagging struct {
 func (l *lagging) hides(name string) bool { return l.lacks && strings.HasPrefix(name, "c-") }
 
 func (l *lagging) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if _, ok := o.(*v1alpha1.ChatMessage); ok && l.hides(key.Name) {
+	if _, ok := o.(*v1beta1.ChatMessage); ok && l.hides(key.Name) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "chatmessages"}, key.Name)
 	}
 	return l.Client.Get(ctx, key, o, opts...)
@@ -35,8 +35,8 @@ func (l *lagging) Get(ctx context.Context, key client.ObjectKey, o client.Object
 
 func (l *lagging) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := l.Client.List(ctx, list, opts...)
-	if messages, ok := list.(*v1alpha1.ChatMessageList); ok {
-		messages.Items = slices.DeleteFunc(messages.Items, func(m v1alpha1.ChatMessage) bool { return l.hides(m.Name) })
+	if messages, ok := list.(*v1beta1.ChatMessageList); ok {
+		messages.Items = slices.DeleteFunc(messages.Items, func(m v1beta1.ChatMessage) bool { return l.hides(m.Name) })
 	}
 	return err
 }
@@ -61,7 +61,7 @@ func TestStaleMessageStatusDoesNotRepeatTheReply(t *testing.T) {
 			if _, err := w.reconcile(); err != nil {
 				t.Fatal(err)
 			}
-			if st := w.chat().Status; st.Phase != v1alpha1.ChatWaiting || st.History.Version != 4 {
+			if st := w.chat().Status; st.Phase != v1beta1.ChatWaiting || st.History.Version != 4 {
 				t.Errorf("the chat is %s, and its history at version %d", st.Phase, st.History.Version)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/pods/modellimits"
 )
@@ -21,12 +21,12 @@ import (
 type scope struct {
 	facts plan.Facts
 	// classes are the namespace's ChatClasses.
-	classes []v1alpha1.ChatClass
+	classes []v1beta1.ChatClass
 	// configs are the namespace's ChatModelConfigs. Those that are confirmed are as the API server has them.
-	configs   []v1alpha1.ChatModelConfig
+	configs   []v1beta1.ChatModelConfig
 	confirmed map[string]bool
 	// unsettled are the messages of people and clients in the chat that have yet to be dealt with.
-	unsettled []v1alpha1.ChatMessage
+	unsettled []v1beta1.ChatMessage
 	// whole is the history as the API server has it; nil: it has not been read.
 	whole *plan.Whole
 	// modelCall is the call that the next step would make, if its model was asked for a place.
@@ -44,7 +44,7 @@ type scope struct {
 }
 
 // stored is the chat as the API server has it, without what its class adds.
-func (s *scope) stored() *v1alpha1.Chat {
+func (s *scope) stored() *v1beta1.Chat {
 	if s.facts.Class != nil {
 		return s.facts.Class.Said
 	}
@@ -103,12 +103,12 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 
 // readChat reads the chat as it is after this process's own last write;
 // nil if there is none, or if it is being deleted.
-func (g *gatherer) readChat(ctx context.Context, key types.NamespacedName) (*v1alpha1.Chat, error) {
+func (g *gatherer) readChat(ctx context.Context, key types.NamespacedName) (*v1beta1.Chat, error) {
 	reader := g.cache
 	if g.memory.written.takeStale(key) {
 		reader = g.live
 	}
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	err := reader.Get(ctx, key, &chat)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -126,7 +126,7 @@ func (g *gatherer) readChat(ctx context.Context, key types.NamespacedName) (*v1a
 // forgetShown forgets what was written last to the chat if the cache shows it already. Otherwise the event that brings
 // it there does so: a chat that has nothing more to do is not looked at again.
 func (g *gatherer) forgetShown(ctx context.Context, key types.NamespacedName) {
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	if g.cache.Get(ctx, key, &chat) == nil {
 		g.memory.written.newest(&chat)
 	}
@@ -134,14 +134,14 @@ func (g *gatherer) forgetShown(ctx context.Context, key types.NamespacedName) {
 
 // isGone reports whether there is no such chat, not even one that is being deleted.
 func (g *gatherer) isGone(ctx context.Context, key types.NamespacedName) (bool, error) {
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	err := g.cache.Get(ctx, key, &chat)
 	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
 // readMessage is the message of that name; nil if there is none. A note that has taken the name of one is none to a
 // chat: it was never said, is not answered, and its status is not the chat's to write.
-func readMessage(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage,
+func readMessage(ctx context.Context, reader client.Reader, namespace, name string) (*v1beta1.ChatMessage,
 	error) {
 	m, err := readAny(ctx, reader, namespace, name)
 	if err != nil || m == nil || m.Spec.IsNote() {
@@ -151,9 +151,9 @@ func readMessage(ctx context.Context, reader client.Reader, namespace, name stri
 }
 
 // readAny is the message of that name, notes included; nil if there is none.
-func readAny(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage,
+func readAny(ctx context.Context, reader client.Reader, namespace, name string) (*v1beta1.ChatMessage,
 	error) {
-	var m v1alpha1.ChatMessage
+	var m v1beta1.ChatMessage
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &m)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

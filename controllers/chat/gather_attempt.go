@@ -6,7 +6,7 @@ package chat
 import (
 	"context"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/pods/placement"
@@ -78,7 +78,7 @@ func (g *gatherer) readSummary(ctx context.Context, s *scope, todo *plan.Plan) e
 }
 
 // generated reads a generated message; nil if there is none.
-func (g *gatherer) generated(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+func (g *gatherer) generated(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 	m, err := readMessage(ctx, g.cache, namespace, name)
 	if err != nil || m == nil || m.Spec.Generation == nil {
 		return nil, err

@@ -6,7 +6,7 @@ package chat
 import (
 	"context"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/plan"
 )
@@ -31,7 +31,7 @@ func (l *classLister) readClass(ctx context.Context, s *scope) error {
 // readClasses reads the ChatClasses of the chat's namespace. The default class applies to every chat, so no first step
 // begins before it is certain that there is none. A class that is named is waited for. In a turn the API server is
 // asked, so that a late cache ends no turn.
-func (l *classLister) readClasses(ctx context.Context, s *scope) ([]v1alpha1.ChatClass, error) {
+func (l *classLister) readClasses(ctx context.Context, s *scope) ([]v1beta1.ChatClass, error) {
 	cached, err := l.list(ctx, l.cache, s.facts.Chat.Namespace)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chat/tree"
@@ -36,7 +36,7 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	if !concernsFamily(chat) {
 		return nil
 	}
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	// Package tree only reads.
 	if err := r.cache.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
@@ -58,13 +58,13 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 }
 
 // concernsFamily reports whether other chats of the family mean something for this one.
-func concernsFamily(chat *v1alpha1.Chat) bool {
+func concernsFamily(chat *v1beta1.Chat) bool {
 	budget := chat.Spec.Limits != nil && chat.Spec.Limits.Budget != nil
 	return chat.Spec.ParentRef != nil || chat.Spec.Archived || chat.Status.Archived || budget
 }
 
 // readAbove reads what a sub-chat has of the chats above it.
-func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
+func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Family, above []*v1beta1.Chat,
 	complete bool) error {
 	chat, f := s.facts.Chat, &s.facts
 	for i := range above { // Workspace and limits of a family are those of the chat at the top.
@@ -83,7 +83,7 @@ func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Fa
 }
 
 // judgePlace finds out whether the chat may be where it is.
-func (r *familyReader) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
+func (r *familyReader) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1beta1.Chat,
 	complete bool) error {
 	chat := s.facts.Chat
 	if chat.Status.Internal.ParentUID != "" &&
@@ -98,25 +98,25 @@ func (r *familyReader) judgePlace(ctx context.Context, s *scope, members *tree.F
 	parent := chat.Spec.ParentRef.Name
 	switch limit := members.Exceeds(chat, above); {
 	case !complete:
-		block(&s.facts, v1alpha1.ErrorParentNotFound,
+		block(&s.facts, v1beta1.ErrorParentNotFound,
 			fmt.Sprintf("Chat %s, which parentRef names, or one above it does not exist", parent),
 			"Create it, or delete this chat")
 	case limit != "":
 		root := above[len(above)-1].Name
-		block(&s.facts, v1alpha1.ErrorSubChatLimitExceeded, fmt.Sprintf("Chat %s allows no such sub-chat (limits.%s)", root,
+		block(&s.facts, v1beta1.ErrorSubChatLimitExceeded, fmt.Sprintf("Chat %s allows no such sub-chat (limits.%s)", root,
 			limit), "Raise the limit there, or delete a sub-chat")
 	}
 	return nil
 }
 
 // block keeps the chat from taking messages up.
-func block(f *plan.Facts, reason v1alpha1.ErrorReason, wrong, advice string) {
-	f.Model, f.Blocked = nil, &v1alpha1.GenerationError{Reason: reason, Message: wrong, Advice: advice}
+func block(f *plan.Facts, reason v1beta1.ErrorReason, wrong, advice string) {
+	f.Model, f.Blocked = nil, &v1beta1.GenerationError{Reason: reason, Message: wrong, Advice: advice}
 }
 
 // parentIsGone asks the API server: the cache may not show the parent yet.
-func (r *familyReader) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
-	var parent v1alpha1.Chat
+func (r *familyReader) parentIsGone(ctx context.Context, chat *v1beta1.Chat) (bool, error) {
+	var parent v1beta1.Chat
 	err := r.live.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}, &parent)
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -128,9 +128,9 @@ func (r *familyReader) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (b
 }
 
 // root is the chat at the top of the family, with the settings that are in force; nil if a chat above is missing.
-func (r *familyReader) root(ctx context.Context, s *scope) (*v1alpha1.Chat, error) {
+func (r *familyReader) root(ctx context.Context, s *scope) (*v1beta1.Chat, error) {
 	chat := s.facts.Chat
-	for range v1alpha1.MaxFamilyDepth + 1 {
+	for range v1beta1.MaxFamilyDepth + 1 {
 		switch {
 		case chat.Spec.ParentRef != nil:
 		case chat == s.facts.Chat: // It has them already.
@@ -150,7 +150,7 @@ func (r *familyReader) root(ctx context.Context, s *scope) (*v1alpha1.Chat, erro
 // readSubChats finds out whether there are sub-chats.
 func (r *familyReader) readSubChats(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	var children v1alpha1.ChatList
+	var children v1beta1.ChatList
 	err := r.cache.List(ctx, &children, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.ChatsByParent: chat.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -180,7 +180,7 @@ const aboutToBegin = time.Second
 // atWork reports whether a chat below this one has something under way, or a message that it is about to take up.
 func (r *familyReader) atWork(ctx context.Context, s *scope, name string) (bool, error) {
 	chat := s.facts.Chat
-	lookup := func(name string) (*v1alpha1.Chat, error) { return r.relative(ctx, chat.Namespace, name) }
+	lookup := func(name string) (*v1beta1.Chat, error) { return r.relative(ctx, chat.Namespace, name) }
 	sub, err := lookup(name)
 	if err != nil || sub == nil {
 		return false, err
@@ -191,15 +191,15 @@ func (r *familyReader) atWork(ctx context.Context, s *scope, name string) (bool,
 	if !tree.Settled(sub) {
 		return true, nil
 	}
-	var messages v1alpha1.ChatMessageList
+	var messages v1beta1.ChatMessageList
 	err = r.cache.List(ctx, &messages, client.InNamespace(sub.Namespace),
 		client.MatchingFields{index.UnsettledByChat: sub.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the open messages of chat %s: %w", sub.Name, err)
 	}
 	// One that has been seen and is still open waits for more than this.
-	begins := slices.ContainsFunc(messages.Items, func(m v1alpha1.ChatMessage) bool {
-		return m.Spec.Role == v1alpha1.RoleUser && m.Status.ObservedGeneration != m.Generation && plan.IsOpen(sub, &m)
+	begins := slices.ContainsFunc(messages.Items, func(m v1beta1.ChatMessage) bool {
+		return m.Spec.Role == v1beta1.RoleUser && m.Status.ObservedGeneration != m.Generation && plan.IsOpen(sub, &m)
 	})
 	if begins {
 		s.lookAgain = plan.Sooner(s.lookAgain, aboutToBegin)
@@ -208,10 +208,10 @@ func (r *familyReader) atWork(ctx context.Context, s *scope, name string) (bool,
 }
 
 // relative reads a chat; nil if there is none. One that has just been created may not be in the cache.
-func (r *familyReader) relative(ctx context.Context, namespace, name string) (*v1alpha1.Chat, error) {
+func (r *familyReader) relative(ctx context.Context, namespace, name string) (*v1beta1.Chat, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	for _, reader := range []client.Reader{r.cache, r.live} {
-		var chat v1alpha1.Chat
+		var chat v1beta1.Chat
 		err := reader.Get(ctx, key, &chat)
 		if err == nil {
 			return r.written.newest(&chat), nil

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/index"
 )
@@ -33,9 +33,9 @@ func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 
 // walkHistory finds the part of the history before the first message that is missing. What one reader does not show is
 // asked of the next before it counts as missing.
-func walkHistory(ctx context.Context, chat *v1alpha1.Chat, readers ...client.Reader) (whole plan.Whole, err error) {
+func walkHistory(ctx context.Context, chat *v1beta1.Chat, readers ...client.Reader) (whole plan.Whole, err error) {
 	for _, reader := range readers {
-		var list v1alpha1.ChatMessageList
+		var list v1beta1.ChatMessageList
 		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace),
 			client.MatchingFields{index.MessagesByChat: chat.Name}); err != nil {
 			return whole, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)

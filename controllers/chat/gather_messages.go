@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/index"
@@ -30,7 +30,7 @@ func (g *gatherer) readResults(ctx context.Context, s *scope) error {
 			s.facts.Results = append(s.facts.Results, message)
 		}
 	}
-	slices.SortFunc(s.facts.Results, func(a, b *v1alpha1.ChatMessage) int { return plan.TakeOrder(s.facts.Chat, a, b) })
+	slices.SortFunc(s.facts.Results, func(a, b *v1beta1.ChatMessage) int { return plan.TakeOrder(s.facts.Chat, a, b) })
 	return nil
 }
 
@@ -40,12 +40,12 @@ const maxAuthor = 1024
 // readApprovals reads what people decided, oldest first.
 func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	var approvals v1alpha1.ToolApprovalList
+	var approvals v1beta1.ToolApprovalList
 	if err := g.cache.List(ctx, &approvals, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
 		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
 	}
-	slices.SortFunc(approvals.Items, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
+	slices.SortFunc(approvals.Items, func(a, b v1beta1.ToolApproval) int { // Nobody has written to an open one.
 		return plan.ByCreation(&a, &b, a.ResourceVersion, b.ResourceVersion)
 	})
 	for i := range approvals.Items {
@@ -54,10 +54,10 @@ func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 			s.applied = append(s.applied, approval.Name)
 			continue
 		}
-		s.facts.Approvals = append(s.facts.Approvals, plan.Approval{ToolDecision: v1alpha1.ToolDecision{
+		s.facts.Approvals = append(s.facts.Approvals, plan.Approval{ToolDecision: v1beta1.ToolDecision{
 			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name,
 			Comment: approval.Spec.Comment, Content: approval.Spec.Content, Digest: approval.Spec.Digest,
-			By: clip.Bytes(approval.Annotations[v1alpha1.AnnotationCreatedBy], maxAuthor), At: new(approval.CreationTimestamp),
+			By: clip.Bytes(approval.Annotations[v1beta1.AnnotationCreatedBy], maxAuthor), At: new(approval.CreationTimestamp),
 		}})
 	}
 	return nil
@@ -85,7 +85,7 @@ func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
 // readUnsettled reads the messages of people and clients in the chat that have yet to be dealt with.
 func (g *gatherer) readUnsettled(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	var messages v1alpha1.ChatMessageList
+	var messages v1beta1.ChatMessageList
 	if err := g.cache.List(ctx, &messages, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.UnsettledByChat: chat.Name}); err != nil {
 		return fmt.Errorf("listing open messages: %w", err)
@@ -98,7 +98,7 @@ func (g *gatherer) readUnsettled(ctx context.Context, s *scope) error {
 // chat's prompt first, then in the order of their creation; clients' results; and the first message that was edited.
 func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	var open []v1alpha1.ChatMessage
+	var open []v1beta1.ChatMessage
 	if chat.Status.Internal.Superseded != nil { // It is not known of all yet whether they were part of the history.
 		return nil
 	}
@@ -108,10 +108,10 @@ func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 		switch {
 		case err != nil:
 			return err
-		case commit != nil && m.Spec.Role == v1alpha1.RoleUser:
+		case commit != nil && m.Spec.Role == v1beta1.RoleUser:
 			s.facts.NoteEdit(m, commit)
 		case commit != nil || !plan.IsOpen(chat, m):
-		case m.Spec.Role == v1alpha1.RoleUser:
+		case m.Spec.Role == v1beta1.RoleUser:
 			open = append(open, *m)
 		default:
 			s.results = append(s.results, m.Name)
@@ -121,12 +121,12 @@ func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 		return err
 	}
 	open = s.findPrompt(open)
-	slices.SortFunc(open, func(a, b v1alpha1.ChatMessage) int { return plan.TakeOrder(chat, &a, &b) })
+	slices.SortFunc(open, func(a, b v1beta1.ChatMessage) int { return plan.TakeOrder(chat, &a, &b) })
 	return g.confirmOpen(ctx, s, open)
 }
 
 // confirmOpen notes the messages that are open beyond doubt.
-func (g *gatherer) confirmOpen(ctx context.Context, s *scope, open []v1alpha1.ChatMessage) error {
+func (g *gatherer) confirmOpen(ctx context.Context, s *scope, open []v1beta1.ChatMessage) error {
 	for i := range open {
 		if still, err := g.stillOpen(ctx, s.facts.Chat, &open[i]); err != nil {
 			return err
@@ -163,7 +163,7 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 // decided before its last write, the message said before that: so a message whose newest known write is later says all
 // there is to say. resourceVersions of custom resources count the writes of one store. Otherwise the API server is
 // asked; the chat was read first, so that the answer is late enough.
-func (g *gatherer) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+func (g *gatherer) stillOpen(ctx context.Context, chat *v1beta1.Chat, m *v1beta1.ChatMessage) (bool, error) {
 	if older(chat.ResourceVersion, m.ResourceVersion) {
 		return true, nil
 	}
@@ -176,7 +176,7 @@ func (g *gatherer) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alph
 
 // commitOf is the commit of the message; nil if it is not part of the history. Its own status may say so late, or may
 // say an older one: then the history tells, which is read where a generated message seems to follow the message.
-func (g *gatherer) commitOf(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) (*v1alpha1.CommittedMessage,
+func (g *gatherer) commitOf(ctx context.Context, s *scope, m *v1beta1.ChatMessage) (*v1beta1.CommittedMessage,
 	error) {
 	chat := s.facts.Chat
 	if commit := history.RecordedBy(chat, m.Name); commit != nil && history.Is(commit, m) {
@@ -194,7 +194,7 @@ func (g *gatherer) commitOf(ctx context.Context, s *scope, m *v1alpha1.ChatMessa
 
 // mayBeFollowed reports whether a generated message may follow the message. The cache is sure to have all that do if it
 // has the newest one of the history: it learns of messages in the order of their creation.
-func (g *gatherer) mayBeFollowed(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+func (g *gatherer) mayBeFollowed(ctx context.Context, chat *v1beta1.Chat, m *v1beta1.ChatMessage) (bool, error) {
 	newest := history.NewestGenerated(chat)
 	if newest == "" {
 		return false, nil
@@ -203,13 +203,13 @@ func (g *gatherer) mayBeFollowed(ctx context.Context, chat *v1alpha1.Chat, m *v1
 	if err != nil || known == nil || known.Spec.Generation.ChatUID != string(chat.UID) {
 		return true, err
 	}
-	var followers v1alpha1.ChatMessageList
+	var followers v1beta1.ChatMessageList
 	err = g.cache.List(ctx, &followers, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.MessagesByParent: m.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing what follows message %s: %w", m.Name, err)
 	}
-	return slices.ContainsFunc(followers.Items, func(f v1alpha1.ChatMessage) bool {
+	return slices.ContainsFunc(followers.Items, func(f v1beta1.ChatMessage) bool {
 		return history.Follows(chat, &f, m)
 	}), nil
 }
@@ -239,13 +239,13 @@ func (g *gatherer) readBeginning(ctx context.Context, s *scope) error {
 
 // findPrompt looks for the message that spec.prompt stands for, if the chat has not begun. Until there is one no other
 // message is taken up.
-func (s *scope) findPrompt(open []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+func (s *scope) findPrompt(open []v1beta1.ChatMessage) []v1beta1.ChatMessage {
 	chat := s.facts.Chat
 	if chat.Spec.Prompt == "" || chat.Status.History.Version > 0 {
 		return open
 	}
 	name := plan.PromptName(chat)
-	i := slices.IndexFunc(open, func(m v1alpha1.ChatMessage) bool { return m.Name == name })
+	i := slices.IndexFunc(open, func(m v1beta1.ChatMessage) bool { return m.Name == name })
 	if i >= 0 && !plan.IsPrompt(chat, &open[i]) {
 		s.facts.NoPrompt = &plan.NoPrompt{Message: name}
 		return nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/plan"
@@ -28,16 +28,16 @@ type modelReader struct {
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
 // that the cache may not show it yet, or show it disabled: then the API server is asked.
-func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
+func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*v1beta1.ChatModelConfig, error) {
 	if config := modelconfig.Find(s.configs, name); config != nil && !config.Spec.Disabled || s.confirmed[name] {
 		return config, nil
 	}
-	var config v1alpha1.ChatModelConfig
+	var config v1beta1.ChatModelConfig
 	err := r.live.Get(ctx, types.NamespacedName{Namespace: s.facts.Chat.Namespace, Name: name}, &config)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ChatModelConfig %s: %w", name, err)
 	}
-	s.configs = slices.DeleteFunc(s.configs, func(c v1alpha1.ChatModelConfig) bool { return c.Name == name })
+	s.configs = slices.DeleteFunc(s.configs, func(c v1beta1.ChatModelConfig) bool { return c.Name == name })
 	if err == nil {
 		s.configs = append(s.configs, config)
 		r.addRetryAfter(s.configs[len(s.configs)-1:])
@@ -50,7 +50,7 @@ func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*
 }
 
 // addRetryAfter adds the waits that the cache does not show yet.
-func (r *modelReader) addRetryAfter(configs []v1alpha1.ChatModelConfig) {
+func (r *modelReader) addRetryAfter(configs []v1beta1.ChatModelConfig) {
 	for i := range configs {
 		config := &configs[i]
 		if after := r.calls.RetryAfter(client.ObjectKeyFromObject(config)); after.After(config.RetryAfter()) {
@@ -64,7 +64,7 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 	if s.facts.Blocked != nil { // Without its class it is not known who may answer.
 		return nil
 	}
-	var configs v1alpha1.ChatModelConfigList
+	var configs v1beta1.ChatModelConfigList
 	if err := r.cache.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
@@ -85,11 +85,11 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 }
 
 // chooseModel lets the ChatModelConfig answer the chat, if it may.
-func (s *scope) chooseModel(config *v1alpha1.ChatModelConfig) {
+func (s *scope) chooseModel(config *v1beta1.ChatModelConfig) {
 	f := &s.facts
 	if standsIn(s, config) {
 		why := modelconfig.Unavailable(s.configs, f.Chat.Spec.ModelConfigRef.Name, s.modelNamedBy())
-		if why.Reason == v1alpha1.ErrorModelConfigNotFound &&
+		if why.Reason == v1beta1.ErrorModelConfigNotFound &&
 			f.Now.Sub(f.Chat.CreationTimestamp.Time) < plan.ManifestPatience {
 			f.Blocked = why // Its manifest may bring it yet.
 			return
@@ -113,7 +113,7 @@ func (s *scope) modelNamedBy() string {
 }
 
 // standsIn reports whether the configuration is another one than the chat names.
-func standsIn(s *scope, config *v1alpha1.ChatModelConfig) bool {
+func standsIn(s *scope, config *v1beta1.ChatModelConfig) bool {
 	ref := s.facts.Chat.Spec.ModelConfigRef
 	return ref != nil && config != nil && config.Name != ref.Name
 }

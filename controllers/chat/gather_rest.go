@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chat/tree"
@@ -76,12 +76,12 @@ func (l *classLister) unchanged(ctx context.Context, s *scope) (bool, error) {
 // hasOpen reports whether people have said something in the chat that it has not dealt with, also by an edit. What was
 // said to one that is archived, or that the limits of its family keep from beginning, does not count: nothing answers
 // it.
-func (g *gatherer) hasOpen(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
+func (g *gatherer) hasOpen(ctx context.Context, chat *v1beta1.Chat) (bool, error) {
 	if chat.Status.Archived || tree.BeyondLimits(chat) {
 		return false, nil
 	}
 	for next, more := "", true; more; more = next != "" {
-		var page v1alpha1.ChatMessageList
+		var page v1beta1.ChatMessageList
 		if err := g.live.List(ctx, &page, client.InNamespace(chat.Namespace), client.Limit(messagesAtOnce),
 			client.MatchingFields{index.MessagesByChat: chat.Name}, client.Continue(next)); err != nil {
 			return false, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
@@ -92,7 +92,7 @@ func (g *gatherer) hasOpen(ctx context.Context, chat *v1alpha1.Chat) (bool, erro
 			if commit := plan.CommitOf(chat, m); commit != nil {
 				edits.NoteEdit(m, commit)
 			}
-			if edits.Edited != nil || m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m) {
+			if edits.Edited != nil || m.Spec.Role == v1beta1.RoleUser && plan.IsOpen(chat, m) {
 				return true, nil
 			}
 		}
@@ -102,13 +102,13 @@ func (g *gatherer) hasOpen(ctx context.Context, chat *v1alpha1.Chat) (bool, erro
 }
 
 // descendants are the chats below the chat, at all depths, but for those that are being deleted.
-func descendants(ctx context.Context, reader client.Reader, chat *v1alpha1.Chat) ([]*v1alpha1.Chat, error) {
-	var all []*v1alpha1.Chat
+func descendants(ctx context.Context, reader client.Reader, chat *v1beta1.Chat) ([]*v1beta1.Chat, error) {
+	var all []*v1beta1.Chat
 	parents := []string{chat.Name}
-	for range v1alpha1.MaxFamilyDepth {
+	for range v1beta1.MaxFamilyDepth {
 		var next []string
 		for _, parent := range parents {
-			var children v1alpha1.ChatList
+			var children v1beta1.ChatList
 			if err := reader.List(ctx, &children, client.InNamespace(chat.Namespace),
 				client.MatchingFields{index.ChatsByParent: parent}, client.UnsafeDisableDeepCopy); err != nil {
 				return nil, fmt.Errorf("listing the sub-chats of chat %s: %w", parent, err)

@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/modellimits"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/fakeapi"
@@ -30,7 +30,7 @@ func at[O client.Object](version string, o O) O {
 type withoutClasses struct{ client.Client }
 
 func (c withoutClasses) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	if _, ok := into.(*v1alpha1.ChatClassList); ok {
+	if _, ok := into.(*v1beta1.ChatClassList); ok {
 		return nil
 	}
 	return c.Client.List(ctx, into, opts...)
@@ -39,7 +39,7 @@ func (c withoutClasses) List(ctx context.Context, into client.ObjectList, opts .
 func TestPromptUsesUncachedDefaultClass(t *testing.T) {
 	w := newWorld(t)
 	if err := w.Direct.Create(t.Context(), chattest.In("ns", chattest.Class("everybody",
-		func(s *v1alpha1.ChatClassSpec) { s.Default = true }))); err != nil {
+		func(s *v1beta1.ChatClassSpec) { s.Default = true }))); err != nil {
 		t.Fatal(err)
 	}
 	chat := chattest.In("ns", chattest.Chat("p", chattest.UID("p-uid"), chattest.Prompt("Write a poem.")))
@@ -59,7 +59,7 @@ func TestPromptUsesUncachedDefaultClass(t *testing.T) {
 
 func TestQueuedMessageRecreatedForAnotherChatIsDropped(t *testing.T) {
 	chat := at("10", chattest.Chat("c"))
-	chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "m"}, {Name: "n"}}
+	chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "m"}, {Name: "n"}}
 	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)),
 		at("50", chattest.User("other", "m")), at("11", chattest.User("c", "n")))
 	g := newGatherer(optionsOf(server), &memory{})
@@ -73,7 +73,7 @@ func TestCommittedMessageOpenInStaleCacheIsIgnored(t *testing.T) {
 	chat := at("20", chattest.Chat("c"))
 	cached := at("15", chattest.User("c", "m"))
 	now := cached.DeepCopy()
-	now.Status.State, now.Status.ChatUID = v1alpha1.MessageCommitted, "c"
+	now.Status.State, now.Status.ChatUID = v1beta1.MessageCommitted, "c"
 	g := newGatherer(optionsOf(fakeapi.New(t, chat, now)), &memory{})
 	if open, err := g.stillOpen(t.Context(), chat, cached); err != nil || open {
 		t.Errorf("a message that was committed is open: %t, %v", open, err)
@@ -81,7 +81,7 @@ func TestCommittedMessageOpenInStaleCacheIsIgnored(t *testing.T) {
 }
 
 func TestSuspendedChatHoldsItsSubChats(t *testing.T) {
-	parent := at("10", chattest.Chat("p", func(c *v1alpha1.Chat) { c.Spec.Suspend = true }))
+	parent := at("10", chattest.Chat("p", func(c *v1beta1.Chat) { c.Spec.Suspend = true }))
 	sub := at("11", chattest.Chat("c", chattest.ChildOf("p")))
 	g := newGatherer(optionsOf(fakeapi.New(t, parent, sub)), &memory{})
 	if s, err := g.gather(t.Context(), keyOf(sub)); err != nil || !s.facts.Suspended {

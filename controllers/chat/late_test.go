@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/test/kit/chattest"
@@ -22,7 +22,7 @@ func (w *world) rec() {
 	}
 }
 
-func (w *world) msg(name string) *v1alpha1.ChatMessage {
+func (w *world) msg(name string) *v1beta1.ChatMessage {
 	w.Helper()
 	return fakeapi.Read(w.T, w.Server, chattest.In("ns", chattest.User("c", name)))
 }
@@ -92,7 +92,7 @@ func TestCutMessageIsNotTakenForNew(t *testing.T) {
 	w.edit("u", "other")
 	w.passes(3)
 	st, v := w.chat().Status, w.msg("v").Status
-	if len(st.Queue) > 0 || st.Turn.Message != "u" || v.State != v1alpha1.MessageSuperseded {
+	if len(st.Queue) > 0 || st.Turn.Message != "u" || v.State != v1beta1.MessageSuperseded {
 		t.Errorf("the turn is that of %s, the queue %v, and v is %q", st.Turn.Message, st.Queue, v.State)
 	}
 }
@@ -154,7 +154,7 @@ func TestMessageCreatedAgainIsAnswered(t *testing.T) {
 		w.passes(2)
 	}
 	tail, v := w.chat().Status.Internal.Tail, w.msg("v").Status
-	if len(tail) != 1 || tail[0].UID != "v-second" || v.State == v1alpha1.MessageSuperseded {
+	if len(tail) != 1 || tail[0].UID != "v-second" || v.State == v1beta1.MessageSuperseded {
 		t.Errorf("the tail is %+v, and v is %q", tail, v.State)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // memory is what this process remembers of chats between reconciles. Losing any of it is harmless. The zero value is
@@ -35,13 +35,13 @@ type chains struct {
 	whole map[types.NamespacedName]types.UID
 }
 
-func (c *chains) isWhole(chat *v1alpha1.Chat) bool {
+func (c *chains) isWhole(chat *v1beta1.Chat) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.whole[keyOf(chat)] == chat.UID
 }
 
-func (c *chains) foundWhole(chat *v1alpha1.Chat) {
+func (c *chains) foundWhole(chat *v1beta1.Chat) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.whole == nil {
@@ -63,13 +63,13 @@ type reportedWaits struct{ chats sync.Map }
 
 // reportedWait identifies a wait.
 type reportedWait struct {
-	ends   v1alpha1.WaitFor
+	ends   v1beta1.WaitFor
 	reason string
 	since  int64
 }
 
 // report remembers the wait, and reports whether it is a new one. nil forgets the last one.
-func (r *reportedWaits) report(chat types.NamespacedName, wait *v1alpha1.ChatWait) bool {
+func (r *reportedWaits) report(chat types.NamespacedName, wait *v1beta1.ChatWait) bool {
 	if wait == nil {
 		r.forget(chat)
 		return false

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 )
 
@@ -17,26 +17,26 @@ import (
 // committed has no other. Losing it is harmless: the attempt is lost when its time is over.
 type deleted struct {
 	mu      sync.Mutex
-	results map[types.NamespacedName]*v1alpha1.ChatMessage
+	results map[types.NamespacedName]*v1beta1.ChatMessage
 }
 
 // put remembers a message that was deleted, if it was a result: its name and what it answers, not what it says.
-func (d *deleted) put(m *v1alpha1.ChatMessage) {
+func (d *deleted) put(m *v1beta1.ChatMessage) {
 	g := m.Spec.Generation
 	if g == nil || m.Name != attempts.Answered(m).ResultName(m.Spec.ChatRef.Name) {
 		return
 	}
-	result := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name},
-		Spec: v1alpha1.ChatMessageSpec{
+	result := &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name},
+		Spec: v1beta1.ChatMessageSpec{
 			ChatRef: m.Spec.ChatRef, Parent: m.Spec.Parent,
-			Generation: &v1alpha1.MessageGeneration{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt,
+			Generation: &v1beta1.MessageGeneration{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt,
 				Pod: g.Pod, Action: g.Action},
 		}}
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.results == nil {
-		d.results = map[types.NamespacedName]*v1alpha1.ChatMessage{}
+		d.results = map[types.NamespacedName]*v1beta1.ChatMessage{}
 	}
 	if before := d.results[key]; before == nil || !attempts.Answered(m).Before(attempts.Answered(before)) {
 		d.results[key] = result
@@ -44,7 +44,7 @@ func (d *deleted) put(m *v1alpha1.ChatMessage) {
 }
 
 // newest is the result of the chat that was deleted; nil if none was.
-func (d *deleted) newest(key types.NamespacedName) *v1alpha1.ChatMessage {
+func (d *deleted) newest(key types.NamespacedName) *v1beta1.ChatMessage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.results[key]

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // generated is a result of the chat "c".
-func generated(uid string, version int64, attempt int32) *v1alpha1.ChatMessage {
-	return &v1alpha1.ChatMessage{
+func generated(uid string, version int64, attempt int32) *v1beta1.ChatMessage {
+	return &v1beta1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("c-%d-%d", version, attempt)},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, Parent: "c-prompt",
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("words")}},
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: uid, HistoryVersion: version, Attempt: attempt, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant,
-				Outcome: v1alpha1.OutcomeCompleted, Preview: "words",
+		Spec: v1beta1.ChatMessageSpec{
+			ChatRef: v1beta1.ChatReference{Name: "c"}, Parent: "c-prompt",
+			Parts: []v1beta1.MessagePart{{Type: v1beta1.PartText, Text: new("words")}},
+			Generation: &v1beta1.MessageGeneration{
+				ChatUID: uid, HistoryVersion: version, Attempt: attempt, Pod: "pod", Action: v1beta1.ActionGenerateAssistant,
+				Outcome: v1beta1.OutcomeCompleted, Preview: "words",
 			},
 		},
 	}
@@ -32,19 +32,19 @@ func generated(uid string, version int64, attempt int32) *v1alpha1.ChatMessage {
 
 func TestNewestDeletedResultWakesItsChat(t *testing.T) {
 	report, summary := generated("u", 3, 2), generated("u", 9, 1)
-	report.Spec.Generation.Outcome, summary.Name = v1alpha1.OutcomeFailed, "c-9-summary"
+	report.Spec.Generation.Outcome, summary.Name = v1beta1.OutcomeFailed, "c-9-summary"
 	for name, c := range map[string]struct {
-		deleted []*v1alpha1.ChatMessage
+		deleted []*v1beta1.ChatMessage
 		want    string
 	}{
-		"one": {[]*v1alpha1.ChatMessage{generated("u", 3, 1)}, "c-3-1"},
-		"all of a chat": {[]*v1alpha1.ChatMessage{generated("u", 1, 1), generated("u", 3, 1), generated("u", 2, 5)},
+		"one": {[]*v1beta1.ChatMessage{generated("u", 3, 1)}, "c-3-1"},
+		"all of a chat": {[]*v1beta1.ChatMessage{generated("u", 1, 1), generated("u", 3, 1), generated("u", 2, 5)},
 			"c-3-1"},
-		"a report of a failure":   {[]*v1alpha1.ChatMessage{generated("u", 3, 1), report}, "c-3-2"},
-		"a chat of the same name": {[]*v1alpha1.ChatMessage{generated("u", 3, 1), generated("v", 1, 1)}, "c-1-1"},
-		"what is no result":       {[]*v1alpha1.ChatMessage{summary}, ""},
-		"what nobody generated": {[]*v1alpha1.ChatMessage{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-1-1"},
-			Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}}}}, ""},
+		"a report of a failure":   {[]*v1beta1.ChatMessage{generated("u", 3, 1), report}, "c-3-2"},
+		"a chat of the same name": {[]*v1beta1.ChatMessage{generated("u", 3, 1), generated("v", 1, 1)}, "c-1-1"},
+		"what is no result":       {[]*v1beta1.ChatMessage{summary}, ""},
+		"what nobody generated": {[]*v1beta1.ChatMessage{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-1-1"},
+			Spec: v1beta1.ChatMessageSpec{ChatRef: v1beta1.ChatReference{Name: "c"}}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &enqueuer{memory: &memory{}}

@@ -9,30 +9,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // written remembers what this process wrote last to each chat, until the cache shows it, so that a pass does not decide
 // from an older view and run into a conflict. Losing it is harmless: the conflict is met and the chat read again.
 type written struct {
 	mu    sync.Mutex
-	chats map[types.NamespacedName]*v1alpha1.Chat
+	chats map[types.NamespacedName]*v1beta1.Chat
 	stale map[types.NamespacedName]bool
 }
 
 // put remembers the chat as the API server returned it.
-func (w *written) put(chat *v1alpha1.Chat) {
+func (w *written) put(chat *v1beta1.Chat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.chats == nil {
-		w.chats = map[types.NamespacedName]*v1alpha1.Chat{}
+		w.chats = map[types.NamespacedName]*v1beta1.Chat{}
 	}
 	w.chats[keyOf(chat)] = chat
 	delete(w.stale, keyOf(chat))
 }
 
 // newest is the newer one of the cached chat and the one that was written last.
-func (w *written) newest(cached *v1alpha1.Chat) *v1alpha1.Chat {
+func (w *written) newest(cached *v1beta1.Chat) *v1beta1.Chat {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	mine := w.chats[keyOf(cached)]
@@ -45,10 +45,10 @@ func (w *written) newest(cached *v1alpha1.Chat) *v1alpha1.Chat {
 
 // overlay puts what was written last in the place of older chats of a list of one namespace: what a family has cost is
 // known to this process before the cache shows it.
-func (w *written) overlay(namespace string, chats []v1alpha1.Chat) {
+func (w *written) overlay(namespace string, chats []v1beta1.Chat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	mine := map[string]*v1alpha1.Chat{}
+	mine := map[string]*v1beta1.Chat{}
 	for key, chat := range w.chats {
 		if key.Namespace == namespace {
 			mine[key.Name] = chat
@@ -104,6 +104,6 @@ func notOlder(a, b string) bool {
 	return err == nil && order >= 0
 }
 
-func keyOf(chat *v1alpha1.Chat) types.NamespacedName {
+func keyOf(chat *v1beta1.Chat) types.NamespacedName {
 	return types.NamespacedName{Namespace: chat.Namespace, Name: chat.Name}
 }

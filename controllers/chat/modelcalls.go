@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/plan"
@@ -42,7 +42,7 @@ func (m *modelCalls) Start(ctx context.Context, queue workqueue.TypedRateLimitin
 
 // WaitForSync reports the calls under way. Which chats wait, their own passes report.
 func (m *modelCalls) WaitForSync(ctx context.Context) error {
-	var list v1alpha1.ChatList
+	var list v1beta1.ChatList
 	if err := m.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // The process ends.
 			return nil
@@ -64,7 +64,7 @@ func (m *modelCalls) String() string { return "calls of models" }
 func (m *modelCalls) configHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	set := func(o client.Object) {
-		if config, ok := o.(*v1alpha1.ChatModelConfig); ok {
+		if config, ok := o.(*v1beta1.ChatModelConfig); ok {
 			m.setConfig(config)
 		}
 	}
@@ -82,11 +82,11 @@ func (m *modelCalls) configHandler() handler.EventHandler {
 	}
 }
 
-func (m *modelCalls) setConfig(config *v1alpha1.ChatModelConfig) {
+func (m *modelCalls) setConfig(config *v1beta1.ChatModelConfig) {
 	m.gate.SetConfig(client.ObjectKeyFromObject(config), limitsOf(config), config.RetryAfter(), m.now())
 }
 
-func limitsOf(config *v1alpha1.ChatModelConfig) (limits modellimits.Limits) {
+func limitsOf(config *v1beta1.ChatModelConfig) (limits modellimits.Limits) {
 	set := config.Spec.Limits
 	if set == nil {
 		return limits
@@ -140,7 +140,7 @@ func (m *modelCalls) askedToWait(ctx context.Context, s *scope, name string, unt
 	if err != nil {
 		return fmt.Errorf("encoding until when ChatModelConfig %s is not called: %w", key, err)
 	}
-	config := &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	config := &v1beta1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	err = m.client.Status().Patch(ctx, config, client.RawPatch(types.MergePatchType, patch))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("recording until when ChatModelConfig %s is not called: %w", key, err)
@@ -155,7 +155,7 @@ func (m *modelCalls) enter(s *scope, todo *plan.Plan) (entered bool) {
 		return true
 	}
 	call := callOf(s.facts.Chat, &todo.Status)
-	if wait := s.facts.Chat.Status.Wait; wait != nil && wait.For == v1alpha1.WaitForModel {
+	if wait := s.facts.Chat.Status.Wait; wait != nil && wait.For == v1beta1.WaitForModel {
 		call.Since = wait.Since.Time
 	}
 	if config := modelconfig.Find(s.configs, call.Config.Name); config != nil { // The watch may not have shown it yet.
@@ -175,11 +175,11 @@ func (m *modelCalls) enter(s *scope, todo *plan.Plan) (entered bool) {
 
 // settle reports what became of the chat. One that has a place with its model, and waits for a slot, keeps that place:
 // else each chat behind it would find out, one after the other, that there is no slot.
-func (m *modelCalls) settle(s *scope, st *v1alpha1.ChatStatus) {
+func (m *modelCalls) settle(s *scope, st *v1beta1.ChatStatus) {
 	switch {
 	case callsModel(st):
 		m.gate.Hold(callOf(s.facts.Chat, st), s.facts.Now)
-	case s.modelCall != nil && (st.WaitingSince != nil || st.Wait != nil && st.Wait.For == v1alpha1.WaitForModel):
+	case s.modelCall != nil && (st.WaitingSince != nil || st.Wait != nil && st.Wait.For == v1beta1.WaitForModel):
 		if s.modelCall.Since.IsZero() {
 			s.modelCall.Since = s.facts.Now
 		}
@@ -191,7 +191,7 @@ func (m *modelCalls) settle(s *scope, st *v1alpha1.ChatStatus) {
 }
 
 // giveUp is for a reconcile that has failed: a chat that cannot begin keeps no place from others.
-func (m *modelCalls) giveUp(chat *v1alpha1.Chat) {
+func (m *modelCalls) giveUp(chat *v1beta1.Chat) {
 	if !callsModel(&chat.Status) {
 		m.leave(keyOf(chat))
 	}
@@ -201,12 +201,12 @@ func (m *modelCalls) giveUp(chat *v1alpha1.Chat) {
 func (m *modelCalls) leave(key types.NamespacedName) { m.gate.Leave(key, 0, m.now()) }
 
 // callsModel reports whether an attempt is under way that calls a model.
-func callsModel(st *v1alpha1.ChatStatus) bool {
-	return st.Generation != nil && st.Generation.Action != v1alpha1.ActionExecuteTools
+func callsModel(st *v1beta1.ChatStatus) bool {
+	return st.Generation != nil && st.Generation.Action != v1beta1.ActionExecuteTools
 }
 
 // callOf is the call of the attempt under way. As long as it lasts it counts with the size of the context.
-func callOf(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) modellimits.Call {
+func callOf(chat *v1beta1.Chat, st *v1beta1.ChatStatus) modellimits.Call {
 	call := modellimits.Call{Chat: keyOf(chat), Sub: chat.Spec.ParentRef != nil}
 	if st.Context != nil {
 		call.Tokens = st.Context.Tokens

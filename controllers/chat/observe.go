@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -30,7 +30,7 @@ type observer struct {
 
 // observe logs and counts what the write of the chat did, makes the spans of the turns that it ended,
 // and records Events.
-func (o *observer) observe(ctx context.Context, s *scope, chat *v1alpha1.Chat, todo *plan.Plan) {
+func (o *observer) observe(ctx context.Context, s *scope, chat *v1beta1.Chat, todo *plan.Plan) {
 	logWrite(ctx, chat, todo)
 	for i := range todo.Transitions {
 		o.observeTransition(ctx, s, &todo.Transitions[i])
@@ -45,10 +45,10 @@ func (o *observer) observe(ctx context.Context, s *scope, chat *v1alpha1.Chat, t
 }
 
 // observeWait makes an Event of a wait that is worth one, once.
-func (o *observer) observeWait(chat *v1alpha1.Chat, todo *plan.Plan) {
+func (o *observer) observeWait(chat *v1beta1.Chat, todo *plan.Plan) {
 	if wait := todo.LongWait; o.waits.report(keyOf(chat), wait) {
-		o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1alpha1.EventWaiting),
-			string(v1alpha1.EventActionWait), "%s: %s", wait.Reason, printable.Line(wait.Message))
+		o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1beta1.EventWaiting),
+			string(v1beta1.EventActionWait), "%s: %s", wait.Reason, printable.Line(wait.Message))
 	}
 }
 
@@ -80,7 +80,7 @@ func (o *observer) observeAttempt(a *plan.AttemptEnd, now time.Time) {
 	if a.Retried {
 		o.metrics.Retried(a.Provider, string(a.Reason))
 	}
-	if a.Action == v1alpha1.ActionCompact && !a.Retried && a.Outcome != v1alpha1.OutcomeLost {
+	if a.Action == v1beta1.ActionCompact && !a.Retried && a.Outcome != v1beta1.OutcomeLost {
 		o.metrics.Compacted(a.Provider, a.Model, compacted(a), string(a.Reason))
 	}
 	if a.Committed {
@@ -142,7 +142,7 @@ func (o *observer) countChats(mgr ctrl.Manager) error {
 	if o.metrics == nil {
 		return nil
 	}
-	informer, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.Chat{}, ctrlcache.BlockUntilSynced(false))
+	informer, err := mgr.GetCache().GetInformer(context.Background(), &v1beta1.Chat{}, ctrlcache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (o *observer) countChats(mgr ctrl.Manager) error {
 		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
 		}
-		if chat, ok := object.(*v1alpha1.Chat); ok {
+		if chat, ok := object.(*v1beta1.Chat); ok {
 			o.metrics.Chats(string(chat.Status.Phase), n)
 			if wait := chat.Status.Wait; wait != nil {
 				o.metrics.Waits(string(wait.For), n)

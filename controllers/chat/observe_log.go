@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 )
 
@@ -20,7 +20,7 @@ const (
 )
 
 // logWrite logs what a write did that has just gone through, so that of two managers only the one says it that did it.
-func logWrite(ctx context.Context, chat *v1alpha1.Chat, todo *plan.Plan) {
+func logWrite(ctx context.Context, chat *v1beta1.Chat, todo *plan.Plan) {
 	logger := log.FromContext(ctx).WithValues("chatUID", chat.UID)
 	for _, t := range todo.Transitions {
 		logger.V(logTransitions).Info("Chat transitioned", "event", t.Event, "from", t.From.Phase(), "to", t.To.Phase())

@@ -15,14 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 )
 
 // logged are the lines of a level that the first write of a chat logs, whose prompt is about to be answered.
 func logged(t *testing.T, level slog.Level) (lines []map[string]any, text string) {
 	t.Helper()
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "7"}}
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "7"}}
 	model := &plan.Model{Alternative: plan.Alternative{Config: "default", Name: "gpt"}, ThresholdPercent: 100}
 	todo, err := plan.Advance(plan.Facts{
 		Chat: chat, Model: model, Now: now,

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/internal/pods/podstate"
 )
@@ -17,10 +17,10 @@ import (
 type Pods interface {
 	// Assign books the chat on a pod that has room, or else on a new one, and returns its name. The error is a
 	// *placement.RefusedError if the API server refuses a new one.
-	Assign(ctx context.Context, chat types.NamespacedName, configs []v1alpha1.ChatModelConfig,
+	Assign(ctx context.Context, chat types.NamespacedName, configs []v1beta1.ChatModelConfig,
 		want placement.Want) (string, error)
 	// Look says whether a pod can still do its work. It changes nothing.
-	Look(ctx context.Context, pod types.NamespacedName, configs []v1alpha1.ChatModelConfig) (podstate.State, error)
+	Look(ctx context.Context, pod types.NamespacedName, configs []v1beta1.ChatModelConfig) (podstate.State, error)
 	// Book records which pod the chat has; empty: none.
 	Book(chat types.NamespacedName, pod string)
 	// Forget drops a pod that is gone.
@@ -28,6 +28,6 @@ type Pods interface {
 }
 
 // podOf is the pod of the attempt under way.
-func podOf(chat *v1alpha1.Chat) types.NamespacedName {
+func podOf(chat *v1beta1.Chat) types.NamespacedName {
 	return types.NamespacedName{Namespace: chat.Namespace, Name: chat.Status.Generation.Pod}
 }

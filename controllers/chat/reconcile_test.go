@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/pods/capacity"
@@ -35,7 +35,7 @@ type onePod struct {
 	refused error
 }
 
-func (p *onePod) Assign(_ context.Context, chat types.NamespacedName, _ []v1alpha1.ChatModelConfig, _ placement.Want) (
+func (p *onePod) Assign(_ context.Context, chat types.NamespacedName, _ []v1beta1.ChatModelConfig, _ placement.Want) (
 	string, error) {
 	if p.refused != nil {
 		return "", p.refused
@@ -44,7 +44,7 @@ func (p *onePod) Assign(_ context.Context, chat types.NamespacedName, _ []v1alph
 	return "pod", nil
 }
 
-func (*onePod) Look(context.Context, types.NamespacedName, []v1alpha1.ChatModelConfig) (podstate.State, error) {
+func (*onePod) Look(context.Context, types.NamespacedName, []v1beta1.ChatModelConfig) (podstate.State, error) {
 	return podstate.State{Ready: true}, nil
 }
 
@@ -88,7 +88,7 @@ var ofChat = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", 
 
 func (w *world) reconcile() (ctrl.Result, error) { return w.Reconcile(w.Context(), ofChat) }
 
-func (w *world) chat() *v1alpha1.Chat {
+func (w *world) chat() *v1beta1.Chat {
 	w.Helper()
 	return fakeapi.Read(w.T, w.Server, chattest.In("ns", chattest.Chat("c")))
 }
@@ -130,7 +130,7 @@ func TestMessageIsAnsweredWithTwoStatusWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := w.chat().Status
-	if st.Phase != v1alpha1.ChatRunning || st.History.Head != "u" || st.Generation.Pod != "pod" ||
+	if st.Phase != v1beta1.ChatRunning || st.History.Head != "u" || st.Generation.Pod != "pod" ||
 		len(w.pods.booked) != 1 {
 		t.Errorf("the chat is %s at %s, the pods have %v", st.Phase, st.History.Head, w.pods.booked)
 	}
@@ -139,7 +139,7 @@ func TestMessageIsAnsweredWithTwoStatusWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	st = w.chat().Status
-	if st.Phase != v1alpha1.ChatWaiting || st.History.Head != "c-1-1" || st.Generation != nil || len(w.pods.booked) != 0 {
+	if st.Phase != v1beta1.ChatWaiting || st.History.Head != "c-1-1" || st.Generation != nil || len(w.pods.booked) != 0 {
 		t.Errorf("the chat is %s at %s, the pods have %v", st.Phase, st.History.Head, w.pods.booked)
 	}
 	if writes := w.Writes(); !slices.Equal(writes, []string{"update status of chat", "update status of chat"}) {
@@ -180,7 +180,7 @@ func TestAConflictIsDecidedAnewWithinTheReconcile(t *testing.T) {
 	w := newWorld(t)
 	w.conflicts(2)
 	result, err := w.reconcile()
-	if err != nil || w.chat().Status.Phase != v1alpha1.ChatRunning {
+	if err != nil || w.chat().Status.Phase != v1beta1.ChatRunning {
 		t.Errorf("after %v, %v the chat is %s", result, err, w.chat().Status.Phase)
 	}
 }
@@ -200,7 +200,7 @@ func TestStatusIsNotWrittenOverANewerOne(t *testing.T) {
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if st := w.chat().Status; st.LastReply != "Hi." || st.Phase != v1alpha1.ChatRunning {
+	if st := w.chat().Status; st.LastReply != "Hi." || st.Phase != v1beta1.ChatRunning {
 		t.Errorf("the chat is %s, and its last reply %q", st.Phase, st.LastReply)
 	}
 }
@@ -227,7 +227,7 @@ func TestFaultOfAnyCallLosesNoCommit(t *testing.T) {
 			w.answer()
 			return w.Server, w.Reconciler
 		},
-		Request: ofChat, State: []client.ObjectList{&v1alpha1.ChatList{}, &v1alpha1.ChatMessageList{}},
+		Request: ofChat, State: []client.ObjectList{&v1beta1.ChatList{}, &v1beta1.ChatMessageList{}},
 		Settled: map[string][]fakeapi.Fault{"get chat": {fakeapi.NotFound}},
 	}
 	faults.Run(t)
@@ -271,8 +271,8 @@ func spawning(t *testing.T) (w *world, name string) {
 		t.Fatal(err)
 	}
 	chat := w.chat()
-	results := chattest.Answer(chat, chattest.Results("a"), chattest.Changes(v1alpha1.AgentChange{
-		Key: "chat-uid.1.a", Chat: name, Spawn: &v1alpha1.AgentSpawn{Prompt: "Look."}}))
+	results := chattest.Answer(chat, chattest.Results("a"), chattest.Changes(v1beta1.AgentChange{
+		Key: "chat-uid.1.a", Chat: name, Spawn: &v1beta1.AgentSpawn{Prompt: "Look."}}))
 	results.Name, results.UID = "earlier", "earlier-uid"
 	if err := w.Direct.Create(t.Context(), results); err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestStaleCacheDoesNotRestartDeletedSubChat(t *testing.T) {
 	if err := w.actuator.changeAgents(t.Context(), &scope{facts: plan.Facts{Chat: seen}}, "earlier"); err != nil {
 		t.Fatal(err)
 	}
-	var sub v1alpha1.Chat
+	var sub v1beta1.Chat
 	if err := w.Direct.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}, &sub); err == nil {
 		t.Error("it is started again")
 	}
@@ -347,8 +347,8 @@ func TestSubChatThatIsCancelledIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	chat := w.chat()
-	cancels := chattest.Generated("later", v1alpha1.RoleTool,
-		chattest.Changes(v1alpha1.AgentChange{Key: "chat-uid.2.a", Chat: name}))
+	cancels := chattest.Generated("later", v1beta1.RoleTool,
+		chattest.Changes(v1beta1.AgentChange{Key: "chat-uid.2.a", Chat: name}))
 	if err := w.Direct.Create(t.Context(), chattest.In("ns", cancels)); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func TestSubChatThatIsCancelledIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	sub := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat(name)))
-	if got, want := sub.Annotations[v1alpha1.AnnotationInterrupt], agents.Token("chat-uid.2.a"); got != want {
+	if got, want := sub.Annotations[v1beta1.AnnotationInterrupt], agents.Token("chat-uid.2.a"); got != want {
 		t.Errorf("its interruption has token %q, want %q", got, want)
 	}
 }
@@ -381,8 +381,8 @@ func TestEditRemovesTheOldReply(t *testing.T) {
 	}
 	st := w.chat().Status
 	old := client.ObjectKey{Namespace: "ns", Name: "c-1-1"}
-	if err := w.Direct.Get(t.Context(), old, &v1alpha1.ChatMessage{}); !apierrors.IsNotFound(err) ||
-		st.Phase != v1alpha1.ChatRunning || st.History.Head != "u" {
+	if err := w.Direct.Get(t.Context(), old, &v1beta1.ChatMessage{}); !apierrors.IsNotFound(err) ||
+		st.Phase != v1beta1.ChatRunning || st.History.Head != "u" {
 		t.Errorf("the chat is %s at %s, and reading the old reply says %v", st.Phase, st.History.Head, err)
 	}
 }

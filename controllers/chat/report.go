@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 )
 
@@ -26,7 +26,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, todo *plan.Plan) erro
 		r.gatherer.forgetShown(ctx, keyOf(next))
 		r.observer.observe(ctx, s, next, todo)
 	}
-	if err := r.actuator.settleApprovals(ctx, s, todo.Applied, v1alpha1.ReasonApplied); err != nil {
+	if err := r.actuator.settleApprovals(ctx, s, todo.Applied, v1beta1.ReasonApplied); err != nil {
 		return err
 	}
 	pod := ""

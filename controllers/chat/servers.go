@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/mcp/reference"
 	"parley.dev/parley/internal/text/printable"
@@ -45,12 +45,12 @@ func (r *servers) provide(ctx context.Context, s *scope) error {
 }
 
 // find reads the object that the entry refers to.
-func (r *servers) find(ctx context.Context, chat *v1alpha1.Chat, entry *v1alpha1.MCPServer) (plan.Server, error) {
+func (r *servers) find(ctx context.Context, chat *v1beta1.Chat, entry *v1beta1.MCPServer) (plan.Server, error) {
 	group := schema.GroupKind{Group: entry.ServerRef.Group, Kind: entry.ServerRef.Kind}
 	kind, err := r.kind(group)
 	switch {
 	case meta.IsNoMatchError(err):
-		return plan.Server{MCPServerAddress: reference.Without(entry, v1alpha1.MCPReferenceNotFound,
+		return plan.Server{MCPServerAddress: reference.Without(entry, v1beta1.MCPReferenceNotFound,
 			"the cluster does not have this kind")}, nil
 	case err != nil:
 		return unreadable(entry, err), ctx.Err()
@@ -70,29 +70,29 @@ func (r *servers) kind(group schema.GroupKind) (kind schema.GroupVersionKind, er
 
 // read is what the object says. That it cannot be read fails no pass: the turn goes on without the server.
 func (r *servers) read(ctx context.Context, namespace string, kind schema.GroupVersionKind,
-	entry *v1alpha1.MCPServer) plan.Server {
+	entry *v1beta1.MCPServer) plan.Server {
 	from := &unstructured.Unstructured{}
 	from.SetGroupVersionKind(kind)
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: entry.ServerRef.Name}, from)
 	switch {
 	case meta.IsNoMatchError(err):
-		return plan.Server{MCPServerAddress: reference.Without(entry, v1alpha1.MCPReferenceNotFound,
+		return plan.Server{MCPServerAddress: reference.Without(entry, v1beta1.MCPReferenceNotFound,
 			"the cluster does not have this kind")}
 	case apierrors.IsNotFound(err):
-		return plan.Server{Starting: true, MCPServerAddress: reference.Without(entry, v1alpha1.MCPReferenceNotFound,
+		return plan.Server{Starting: true, MCPServerAddress: reference.Without(entry, v1beta1.MCPReferenceNotFound,
 			"there is none in the namespace")}
 	case apierrors.IsForbidden(err):
-		return plan.Server{MCPServerAddress: reference.Without(entry, v1alpha1.MCPReferenceForbidden,
+		return plan.Server{MCPServerAddress: reference.Without(entry, v1beta1.MCPReferenceForbidden,
 			"the manager may not read it")}
 	case err != nil:
 		return unreadable(entry, err)
 	}
 	address := reference.Of(entry, from)
-	return plan.Server{MCPServerAddress: address, Starting: address.Reason == v1alpha1.MCPNotReady}
+	return plan.Server{MCPServerAddress: address, Starting: address.Reason == v1beta1.MCPNotReady}
 }
 
 // unreadable is a server whose object cannot be read now, such as one of a kind whose conversion does not answer.
-func unreadable(entry *v1alpha1.MCPServer, err error) plan.Server {
-	return plan.Server{Starting: true, MCPServerAddress: reference.Without(entry, v1alpha1.MCPNotReady,
+func unreadable(entry *v1beta1.MCPServer, err error) plan.Server {
+	return plan.Server{Starting: true, MCPServerAddress: reference.Without(entry, v1beta1.MCPNotReady,
 		fmt.Sprintf("it cannot be read: %s", printable.Line(err.Error())))}
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/mcpkinds"
 )
@@ -40,8 +40,8 @@ func withServer(t *testing.T, k *kinds) *world {
 	w := newWorld(t)
 	w.servers.mapper = k
 	chat := w.chat()
-	chat.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "mail",
-		ServerRef: &v1alpha1.MCPServerReference{Group: ofToolHive.Group, Kind: ofToolHive.Kind, Name: "mail"}}}
+	chat.Spec.MCPServers = []v1beta1.MCPServer{{Name: "mail",
+		ServerRef: &v1beta1.MCPServerReference{Group: ofToolHive.Group, Kind: ofToolHive.Kind, Name: "mail"}}}
 	if err := w.Direct.Update(w.Context(), chat); err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +63,18 @@ func TestUnreadableServerDoesNotBlockTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		kinds  kinds
 		fails  error
-		reason v1alpha1.MCPServerReason
+		reason v1beta1.MCPServerReason
 		says   string
 		waits  bool
 	}{
-		"no such kind": {kinds{missing: true}, nil, v1alpha1.MCPReferenceNotFound,
+		"no such kind": {kinds{missing: true}, nil, v1beta1.MCPReferenceNotFound,
 			"the cluster does not have this kind", false},
-		"no right": {kinds{}, apierrors.NewForbidden(resource, "mail", errors.New("no")), v1alpha1.MCPReferenceForbidden,
+		"no right": {kinds{}, apierrors.NewForbidden(resource, "mail", errors.New("no")), v1beta1.MCPReferenceForbidden,
 			"the manager may not read it", false},
-		"no such object": {kinds{}, nil, v1alpha1.MCPReferenceNotFound, "there is none in the namespace", true},
+		"no such object": {kinds{}, nil, v1beta1.MCPReferenceNotFound, "there is none in the namespace", true},
 		"a conversion that does not answer": {kinds{}, apierrors.NewInternalError(errors.New("conversion webhook\x1b[2J")),
-			v1alpha1.MCPNotReady, "it cannot be read: Internal error occurred: conversion webhook [2J", true},
-		"an API that cannot be asked for": {kinds{fails: errors.New("stale discovery")}, nil, v1alpha1.MCPNotReady,
+			v1beta1.MCPNotReady, "it cannot be read: Internal error occurred: conversion webhook [2J", true},
+		"an API that cannot be asked for": {kinds{fails: errors.New("stale discovery")}, nil, v1beta1.MCPNotReady,
 			"it cannot be read: stale discovery", true},
 	} {
 		t.Run(name, func(t *testing.T) {

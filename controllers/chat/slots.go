@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/capacity"
 )
 
@@ -68,9 +68,9 @@ func (s *slots) WaitForSync(ctx context.Context) error {
 }
 
 // hold tells the gate which chats have a slot, and returns those that wait for one.
-func (s *slots) hold(ctx context.Context, chats client.Reader, as func(*v1alpha1.Chat) capacity.Chat) (
+func (s *slots) hold(ctx context.Context, chats client.Reader, as func(*v1beta1.Chat) capacity.Chat) (
 	waiting []capacity.Chat, err error) {
-	var list v1alpha1.ChatList
+	var list v1beta1.ChatList
 	if err := chats.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing chats: %w", err)
 	}
@@ -89,9 +89,9 @@ func (s *slots) hold(ctx context.Context, chats client.Reader, as func(*v1alpha1
 func (s *slots) String() string { return "generation slots" }
 
 // enter takes a slot for the chat; if there is none, it says why.
-func (s *slots) enter(chat *v1alpha1.Chat) *capacity.Held { return s.gate.Enter(asSlot(chat)) }
+func (s *slots) enter(chat *v1beta1.Chat) *capacity.Held { return s.gate.Enter(asSlot(chat)) }
 
-func asSlot(chat *v1alpha1.Chat) capacity.Chat {
+func asSlot(chat *v1beta1.Chat) capacity.Chat {
 	slot := capacity.Chat{Key: keyOf(chat), Sub: chat.Spec.ParentRef != nil}
 	if since := chat.Status.WaitingSince; since != nil {
 		slot.Since = since.Time
@@ -100,7 +100,7 @@ func asSlot(chat *v1alpha1.Chat) capacity.Chat {
 }
 
 // settle tells the gate what became of the chat.
-func (s *slots) settle(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
+func (s *slots) settle(chat *v1beta1.Chat, st *v1beta1.ChatStatus) {
 	slot := asSlot(chat)
 	if st.WaitingSince != nil {
 		slot.Since = st.WaitingSince.Time
@@ -109,7 +109,7 @@ func (s *slots) settle(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
 }
 
 // tell tells the gate what the status says of a slot.
-func (s *slots) tell(slot capacity.Chat, st *v1alpha1.ChatStatus) {
+func (s *slots) tell(slot capacity.Chat, st *v1beta1.ChatStatus) {
 	switch {
 	case st.Generation != nil:
 		s.gate.Hold(slot)
@@ -122,7 +122,7 @@ func (s *slots) tell(slot capacity.Chat, st *v1alpha1.ChatStatus) {
 
 // giveUp is for a reconcile that has failed: a chat that cannot begin keeps no slot from others. It asks again when it
 // is tried again; to be told to wait now would call it back at once, for as long as it fails.
-func (s *slots) giveUp(chat *v1alpha1.Chat) {
+func (s *slots) giveUp(chat *v1beta1.Chat) {
 	if chat.Status.Generation == nil {
 		s.leave(keyOf(chat))
 	}

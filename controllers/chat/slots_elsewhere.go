@@ -9,11 +9,11 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/capacity"
 )
 
-func asSlotElsewhere(chat *v1alpha1.Chat) capacity.Chat {
+func asSlotElsewhere(chat *v1beta1.Chat) capacity.Chat {
 	slot := asSlot(chat)
 	slot.Elsewhere = true
 	return slot
@@ -24,7 +24,7 @@ func (s *slots) followElsewhere(ctx context.Context) error {
 	if s.elsewhere == nil {
 		return nil
 	}
-	informer, err := s.elsewhere.GetInformer(ctx, &v1alpha1.Chat{})
+	informer, err := s.elsewhere.GetInformer(ctx, &v1beta1.Chat{})
 	if err == nil {
 		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    s.shownElsewhere,
@@ -39,7 +39,7 @@ func (s *slots) followElsewhere(ctx context.Context) error {
 }
 
 func (s *slots) shownElsewhere(o any) {
-	if chat, ok := o.(*v1alpha1.Chat); ok {
+	if chat, ok := o.(*v1beta1.Chat); ok {
 		s.tell(asSlotElsewhere(chat), &chat.Status)
 	}
 }
@@ -49,7 +49,7 @@ func (s *slots) goneElsewhere(o any) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
-	if chat, ok := o.(*v1alpha1.Chat); ok {
+	if chat, ok := o.(*v1beta1.Chat); ok {
 		s.leave(keyOf(chat))
 	}
 }

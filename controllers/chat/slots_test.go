@@ -13,30 +13,30 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/capacity"
 )
 
 // listed is a client that lists chats and does nothing else.
 type listed struct {
 	client.Client
-	chats []v1alpha1.Chat
+	chats []v1beta1.Chat
 }
 
 func (l listed) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	into.(*v1alpha1.ChatList).Items = l.chats
+	into.(*v1beta1.ChatList).Items = l.chats
 	return nil
 }
 
 func TestNewManagerLoadsLimitsBeforeTheFirstChat(t *testing.T) {
-	chat := func(name string, st v1alpha1.ChatStatus) v1alpha1.Chat {
-		return v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Status: st}
+	chat := func(name string, st v1beta1.ChatStatus) v1beta1.Chat {
+		return v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Status: st}
 	}
 	since := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	chats := []v1alpha1.Chat{ // The one that waits comes first in the list.
-		chat("1-waits", v1alpha1.ChatStatus{WaitingSince: &since}),
-		chat("2-generates", v1alpha1.ChatStatus{Generation: &v1alpha1.GenerationStatus{}}),
-		chat("3-rests", v1alpha1.ChatStatus{}),
+	chats := []v1beta1.Chat{ // The one that waits comes first in the list.
+		chat("1-waits", v1beta1.ChatStatus{WaitingSince: &since}),
+		chat("2-generates", v1beta1.ChatStatus{Generation: &v1beta1.GenerationStatus{}}),
+		chat("3-rests", v1beta1.ChatStatus{}),
 	}
 	for limit, want := range map[int32]capacity.Counts{0: {Chats: 1}, 1: {Chats: 1}, 2: {Chats: 2}} {
 		gate := capacity.NewGate()
@@ -54,13 +54,13 @@ func TestNewManagerLoadsLimitsBeforeTheFirstChat(t *testing.T) {
 }
 
 func TestNewManagerLetsInWhoHasWaitedLongest(t *testing.T) {
-	waits := func(name string, minutes time.Duration) v1alpha1.Chat {
+	waits := func(name string, minutes time.Duration) v1beta1.Chat {
 		since := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(-minutes * time.Minute))
-		return v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
-			Status: v1alpha1.ChatStatus{WaitingSince: &since}}
+		return v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
+			Status: v1beta1.ChatStatus{WaitingSince: &since}}
 	}
 	gate := capacity.NewGate()
-	chats := []v1alpha1.Chat{waits("1-new", 1), waits("2-old", 9), waits("3-newer", 0)}
+	chats := []v1beta1.Chat{waits("1-new", 1), waits("2-old", 9), waits("3-newer", 0)}
 	s := &slots{gate: gate, chats: listed{chats: chats},
 		loadLimits: func(context.Context) error { // While no manager ran, a slot became free.
 			gate.SetNamespace("a", capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "q"}})
@@ -80,11 +80,11 @@ func TestChatElsewhereTakesAndReleasesSlot(t *testing.T) {
 	limits.All.Chats.Max = 1
 	gate.SetCluster(limits)
 	s := &slots{gate: gate}
-	chat := func(ns string, st v1alpha1.ChatStatus) *v1alpha1.Chat {
-		return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}, Status: st}
+	chat := func(ns string, st v1beta1.ChatStatus) *v1beta1.Chat {
+		return &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}, Status: st}
 	}
-	generates := chat("elsewhere", v1alpha1.ChatStatus{Generation: &v1alpha1.GenerationStatus{}})
-	here := chat("here", v1alpha1.ChatStatus{})
+	generates := chat("elsewhere", v1beta1.ChatStatus{Generation: &v1beta1.GenerationStatus{}})
+	here := chat("here", v1beta1.ChatStatus{})
 	s.shownElsewhere(generates)
 	if s.enter(here) == nil {
 		t.Fatal("two generate, and one may")
@@ -99,7 +99,7 @@ func TestChatElsewhereTakesAndReleasesSlot(t *testing.T) {
 		s.leave(keyOf(here))
 	}
 	since := metav1.NowMicro()
-	s.shownElsewhere(chat("elsewhere", v1alpha1.ChatStatus{WaitingSince: &since}))
+	s.shownElsewhere(chat("elsewhere", v1beta1.ChatStatus{WaitingSince: &since}))
 	if s.enter(here) == nil {
 		t.Error("a newcomer takes the slot of who waits elsewhere")
 	}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/chat/modelconfig"
@@ -39,25 +39,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
-		For(&v1alpha1.Chat{},
+		For(&v1beta1.Chat{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 				predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Chat{}, requeue.News(hasWork, &handler.EnqueueRequestForObject{}),
+		Watches(&v1beta1.Chat{}, requeue.News(hasWork, &handler.EnqueueRequestForObject{}),
 			builder.WithPredicates(requeue.Listed())).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.relatives),
+		Watches(&v1beta1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.relatives),
 			builder.WithPredicates(concernsRelatives())).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(endsWaits())).
-		Watches(&v1alpha1.Chat{}, e.shownHandler()).
+		Watches(&v1beta1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(endsWaits())).
+		Watches(&v1beta1.Chat{}, e.shownHandler()).
 		WatchesRawSource(r.slots).
 		WatchesRawSource(r.models).
-		Watches(&v1alpha1.ChatMessage{}, e.messageHandler(), changed).
-		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
-		Watches(&v1alpha1.Workspace{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfWorkspace)).
+		Watches(&v1beta1.ChatMessage{}, e.messageHandler(), changed).
+		Watches(&v1beta1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
+		Watches(&v1beta1.Workspace{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfWorkspace)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfPod)).
-		Watches(&v1alpha1.ChatModelConfig{}, r.models.configHandler()).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsWithOpenMessages), changed).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsMarkedBy), changed).
-		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfClass), changed).
+		Watches(&v1beta1.ChatModelConfig{}, r.models.configHandler()).
+		Watches(&v1beta1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsWithOpenMessages), changed).
+		Watches(&v1beta1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsMarkedBy), changed).
+		Watches(&v1beta1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfClass), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers, RateLimiter: requeue.Limiter(),
 			NewQueue: requeue.NewFairQueue}).
 		Complete(requeue.IgnoreGone(r))
@@ -75,8 +75,8 @@ type enqueuer struct {
 
 // hasWork reports whether the chat may have something to do. What messages have for it, they say themselves.
 func hasWork(o client.Object) bool {
-	chat, ok := o.(*v1alpha1.Chat)
-	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1alpha1.ChatWaiting ||
+	chat, ok := o.(*v1beta1.Chat)
+	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1beta1.ChatWaiting ||
 		chat.Status.ObservedGeneration != chat.Generation ||
 		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
 }
@@ -85,7 +85,7 @@ func hasWork(o client.Object) bool {
 func (e *enqueuer) shownHandler() handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, update event.UpdateEvent,
 		_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if chat, ok := update.ObjectNew.(*v1alpha1.Chat); ok {
+		if chat, ok := update.ObjectNew.(*v1beta1.Chat); ok {
 			e.memory.written.newest(chat)
 		}
 	}}
@@ -99,7 +99,7 @@ func (e *enqueuer) messageHandler() handler.EventHandler {
 		CreateFunc: enqueue.Create, UpdateFunc: enqueue.Update, GenericFunc: enqueue.Generic,
 		DeleteFunc: func(ctx context.Context, deletion event.DeleteEvent,
 			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if message, ok := deletion.Object.(*v1alpha1.ChatMessage); ok {
+			if message, ok := deletion.Object.(*v1beta1.ChatMessage); ok {
 				e.memory.deleted.put(message)
 				if !index.IsReport(message) {
 					e.memory.chains.forget(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
@@ -113,7 +113,7 @@ func (e *enqueuer) messageHandler() handler.EventHandler {
 // chatOfMessage is the chat that the message names, and the one whose prompt has its name,
 // which waits until it is gone.
 func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
-	message, ok := o.(*v1alpha1.ChatMessage)
+	message, ok := o.(*v1beta1.ChatMessage)
 	if !ok {
 		return nil
 	}
@@ -129,7 +129,7 @@ func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 func chatOfApproval(_ context.Context, o client.Object) []reconcile.Request {
-	approval, ok := o.(*v1alpha1.ToolApproval)
+	approval, ok := o.(*v1beta1.ToolApproval)
 	if !ok {
 		return nil
 	}
@@ -143,8 +143,8 @@ func (e *enqueuer) chatsOfPod(ctx context.Context, o client.Object) []reconcile.
 // chatsMarkedBy are the chats, also idle ones, for which the ChatModelConfig may matter: their turn may wait for it, it
 // may give them advice, or another one answers than they name.
 func (e *enqueuer) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
-	var classes v1alpha1.ChatClassList
-	var chats v1alpha1.ChatList
+	var classes v1beta1.ChatClassList
+	var chats v1beta1.ChatList
 	if !requeue.List(ctx, e.cache, &classes, client.InNamespace(o.GetNamespace())) ||
 		!requeue.List(ctx, e.cache, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
 		return nil
@@ -162,17 +162,17 @@ func (e *enqueuer) chatsMarkedBy(ctx context.Context, o client.Object) []reconci
 
 // marked reports whether a pass of the chat may rest on a ChatModelConfig that was missing. A chat with a turn may have
 // begun to wait in a pass whose write the cache does not show yet.
-func marked(st *v1alpha1.ChatStatus) bool {
-	return st.Phase.HasTurn() || st.Wait != nil && st.Wait.For == v1alpha1.WaitForModelConfig ||
-		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionAdvisorUnavailable) ||
-		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
+func marked(st *v1beta1.ChatStatus) bool {
+	return st.Phase.HasTurn() || st.Wait != nil && st.Wait.For == v1beta1.WaitForModelConfig ||
+		meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionAdvisorUnavailable) ||
+		meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionModelConfigFallback)
 }
 
 // chatsOfClass are the chats that have the class, or may have it now: those that name it, and if it is or was a default
 // those that name none. Which of several is the default is not asked here.
 func (e *enqueuer) chatsOfClass(ctx context.Context, o client.Object) []reconcile.Request {
-	class, ok := o.(*v1alpha1.ChatClass)
-	var chats v1alpha1.ChatList
+	class, ok := o.(*v1beta1.ChatClass)
+	var chats v1beta1.ChatList
 	if !ok || !requeue.List(ctx, e.cache, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (e *enqueuer) chatsOfClass(ctx context.Context, o client.Object) []reconcil
 
 // concerns reports whether a change of the class may mean something for the chat. To one that is archived it means
 // something only if that goes some day.
-func concerns(class *v1alpha1.ChatClass, chat *v1alpha1.Chat) bool {
+func concerns(class *v1beta1.ChatClass, chat *v1beta1.Chat) bool {
 	has := chat.Status.ChatClass != nil && chat.Status.ChatClass.Name == class.Name
 	may := chat.Spec.ChatClassName == class.Name || chat.Spec.ChatClassName == "" && class.Spec.Default
 	return (has || may) && (!chat.Status.Archived || chat.Status.ExpiresAt != nil || class.Spec.Expires())
@@ -201,7 +201,7 @@ func concerns(class *v1alpha1.ChatClass, chat *v1alpha1.Chat) bool {
 
 // chatsBy are the chats of the object's namespace that the index knows under its name.
 func (e *enqueuer) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	if !requeue.List(ctx, e.cache, &chats, client.InNamespace(o.GetNamespace()),
 		client.MatchingFields{field: o.GetName()}) {
 		return nil
@@ -214,7 +214,7 @@ func (e *enqueuer) chatsBy(ctx context.Context, field string, o client.Object) [
 }
 
 func (e *enqueuer) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
-	var messages v1alpha1.ChatMessageList
+	var messages v1beta1.ChatMessageList
 	if !requeue.List(ctx, e.cache, &messages, client.InNamespace(o.GetNamespace()),
 		client.MatchingFields{index.UnsettledByChat: index.AnyChat}) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/requeue"
@@ -22,18 +22,18 @@ import (
 
 // relatives finds the chats for which a change of this one may mean something.
 func (e *enqueuer) relatives(ctx context.Context, o client.Object) []reconcile.Request {
-	chat, ok := o.(*v1alpha1.Chat)
+	chat, ok := o.(*v1beta1.Chat)
 	if !ok {
 		return nil
 	}
-	var children v1alpha1.ChatList
+	var children v1beta1.ChatList
 	ofParent := client.MatchingFields{index.ChatsByParent: chat.Name}
 	if !requeue.List(ctx, e.cache, &children, client.InNamespace(chat.Namespace), ofParent,
 		client.UnsafeDisableDeepCopy) ||
 		len(children.Items) == 0 && chat.Spec.ParentRef == nil {
 		return nil
 	}
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	if !requeue.List(ctx, e.cache, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy) {
 		return nil
 	}
@@ -55,8 +55,8 @@ func (e *enqueuer) relatives(ctx context.Context, o client.Object) []reconcile.R
 // concernsRelatives tells changes of a chat that may mean something for its relatives from all the others.
 func concernsRelatives() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.Chat)
-		after, also := e.ObjectNew.(*v1alpha1.Chat)
+		before, ok := e.ObjectOld.(*v1beta1.Chat)
+		after, also := e.ObjectNew.(*v1beta1.Chat)
 		if !ok || !also {
 			return false
 		}
@@ -68,11 +68,11 @@ func concernsRelatives() predicate.Predicate {
 // chatsAbove finds the chats above this one, each of which may wait for it, or for all below it to rest. Whether one
 // does is for its own pass to find out: its status may be about to say so.
 func (e *enqueuer) chatsAbove(ctx context.Context, o client.Object) (requests []reconcile.Request) {
-	chat, ok := o.(*v1alpha1.Chat)
-	for ok && chat.Spec.ParentRef != nil && len(requests) < v1alpha1.MaxFamilyDepth {
+	chat, ok := o.(*v1beta1.Chat)
+	for ok && chat.Spec.ParentRef != nil && len(requests) < v1beta1.MaxFamilyDepth {
 		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}
 		requests = append(requests, reconcile.Request{NamespacedName: key})
-		chat = &v1alpha1.Chat{}
+		chat = &v1beta1.Chat{}
 		ok = e.cache.Get(ctx, key, chat) == nil
 	}
 	return requests
@@ -81,13 +81,13 @@ func (e *enqueuer) chatsAbove(ctx context.Context, o client.Object) (requests []
 // chatsOfWorkspace are the chat of the workspace's name and those below it, whose calls may wait for it: also for it to
 // go, if it is another chat's.
 func (e *enqueuer) chatsOfWorkspace(ctx context.Context, o client.Object) []reconcile.Request {
-	w, ok := o.(*v1alpha1.Workspace)
+	w, ok := o.(*v1beta1.Workspace)
 	if !ok {
 		return nil
 	}
 	requests := []reconcile.Request{request(w.Namespace, w.Name)}
 	for seen := 0; seen < len(requests); seen++ {
-		var below v1alpha1.ChatList
+		var below v1beta1.ChatList
 		if !requeue.List(ctx, e.cache, &below, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy,
 			client.MatchingFields{index.ChatsByParent: requests[seen].Name}) {
 			return requests
@@ -105,7 +105,7 @@ func (e *enqueuer) chatsOfWorkspace(ctx context.Context, o client.Object) []reco
 // rests, from all the others.
 func endsWaits() predicate.Predicate {
 	sub := func(o client.Object) bool {
-		chat, ok := o.(*v1alpha1.Chat)
+		chat, ok := o.(*v1beta1.Chat)
 		return ok && chat.Spec.ParentRef != nil
 	}
 	return predicate.Funcs{
@@ -113,8 +113,8 @@ func endsWaits() predicate.Predicate {
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		DeleteFunc: func(e event.DeleteEvent) bool { return sub(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.Chat)
-			after, also := e.ObjectNew.(*v1alpha1.Chat)
+			before, ok := e.ObjectOld.(*v1beta1.Chat)
+			after, also := e.ObjectNew.(*v1beta1.Chat)
 			return ok && also && sub(after) && (tree.Settled(after) && differs(before, after) || rest(before, after))
 		},
 	}
@@ -122,13 +122,13 @@ func endsWaits() predicate.Predicate {
 
 // rest reports whether the chat has come to rest, or has something to do again: the family of one that is to go some
 // time after that restarts the count.
-func rest(before, after *v1alpha1.Chat) bool {
+func rest(before, after *v1beta1.Chat) bool {
 	return !before.Status.IdleSince.Equal(after.Status.IdleSince)
 }
 
-func differs(before, after *v1alpha1.Chat) bool {
-	x, y := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady),
-		meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+func differs(before, after *v1beta1.Chat) bool {
+	x, y := meta.FindStatusCondition(before.Status.Conditions, v1beta1.ConditionReady),
+		meta.FindStatusCondition(after.Status.Conditions, v1beta1.ConditionReady)
 	return before.Status.Phase != after.Status.Phase || before.Status.History.Version != after.Status.History.Version ||
 		x == nil || y == nil || x.Reason != y.Reason || x.Message != y.Message
 }

@@ -12,52 +12,52 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // namespaced is a client that lists the chats and ChatModelConfigs of a namespace and does nothing else.
 type namespaced struct {
 	client.Client
-	chats   []v1alpha1.Chat
-	classes []v1alpha1.ChatClass
+	chats   []v1beta1.Chat
+	classes []v1beta1.ChatClass
 }
 
 func (n namespaced) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	if chats, ok := into.(*v1alpha1.ChatList); ok {
+	if chats, ok := into.(*v1beta1.ChatList); ok {
 		chats.Items = n.chats
 		return nil
 	}
-	into.(*v1alpha1.ChatClassList).Items = n.classes
+	into.(*v1beta1.ChatClassList).Items = n.classes
 	return nil
 }
 
 func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
-	chat := func(name string, change func(*v1alpha1.Chat)) v1alpha1.Chat {
-		c := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	chat := func(name string, change func(*v1beta1.Chat)) v1beta1.Chat {
+		c := v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 		change(&c)
 		return c
 	}
-	says := func(condition string) func(*v1alpha1.Chat) {
-		return func(c *v1alpha1.Chat) {
+	says := func(condition string) func(*v1beta1.Chat) {
+		return func(c *v1beta1.Chat) {
 			c.Status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue}}
 		}
 	}
 	e := &enqueuer{cache: namespaced{
-		chats: []v1alpha1.Chat{
-			chat("plain", func(*v1alpha1.Chat) {}),
-			chat("fell-back", says(v1alpha1.ConditionModelConfigFallback)),
-			chat("without-advice", says(v1alpha1.ConditionAdvisorUnavailable)),
-			chat("with-a-turn", func(c *v1alpha1.Chat) { c.Status.Phase = v1alpha1.ChatRunning }),
-			chat("idle", func(c *v1alpha1.Chat) { c.Status.Phase = v1alpha1.ChatWaiting }),
+		chats: []v1beta1.Chat{
+			chat("plain", func(*v1beta1.Chat) {}),
+			chat("fell-back", says(v1beta1.ConditionModelConfigFallback)),
+			chat("without-advice", says(v1beta1.ConditionAdvisorUnavailable)),
+			chat("with-a-turn", func(c *v1beta1.Chat) { c.Status.Phase = v1beta1.ChatRunning }),
+			chat("idle", func(c *v1beta1.Chat) { c.Status.Phase = v1beta1.ChatWaiting }),
 			chat("archived",
-				func(c *v1alpha1.Chat) { says(v1alpha1.ConditionModelConfigFallback)(c); c.Status.Archived = true }),
-			chat("advised", func(c *v1alpha1.Chat) { c.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)} }),
-			chat("advised-by-its-class", func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "coder" }),
+				func(c *v1beta1.Chat) { says(v1beta1.ConditionModelConfigFallback)(c); c.Status.Archived = true }),
+			chat("advised", func(c *v1beta1.Chat) { c.Spec.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true)} }),
+			chat("advised-by-its-class", func(c *v1beta1.Chat) { c.Spec.ChatClassName = "coder" }),
 		},
-		classes: []v1alpha1.ChatClass{*chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) {
-			s.Defaults.Advisor = &v1alpha1.ChatAdvisor{
-				Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+		classes: []v1beta1.ChatClass{*chattest.Class("coder", func(s *v1beta1.ChatClassSpec) {
+			s.Defaults.Advisor = &v1beta1.ChatAdvisor{
+				Enabled: new(true), ModelConfigRef: &v1beta1.ModelConfigReference{Name: "strong"}}
 		})},
 	}}
 	marked := []string{"fell-back", "without-advice", "with-a-turn"}
@@ -77,11 +77,11 @@ func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
 }
 
 func TestClassEventWakesCurrentAndCandidateChats(t *testing.T) {
-	chat := func(name, names, has string) v1alpha1.Chat {
+	chat := func(name, names, has string) v1beta1.Chat {
 		c := chattest.In("ns", chattest.Chat(name))
 		c.Spec.ChatClassName = names
 		if has != "" {
-			c.Status.ChatClass = &v1alpha1.AppliedChatClass{Name: has}
+			c.Status.ChatClass = &v1beta1.AppliedChatClass{Name: has}
 		}
 		return *c
 	}
@@ -89,22 +89,22 @@ func TestClassEventWakesCurrentAndCandidateChats(t *testing.T) {
 	archived.Status.Archived = true
 	goes := *archived.DeepCopy()
 	goes.Name, goes.Status.ExpiresAt = "archived-and-goes", new(metav1.Now())
-	e := &enqueuer{cache: namespaced{chats: []v1alpha1.Chat{
+	e := &enqueuer{cache: namespaced{chats: []v1beta1.Chat{
 		chat("names-it", "coder", ""), chat("names-none", "", ""), chat("had-it-as-default", "", "coder"),
 		chat("names-another", "reviewer", "reviewer"), archived, goes,
 	}}}
 	for name, c := range map[string]struct {
 		isDefault bool
-		retention *v1alpha1.ChatRetention
+		retention *v1beta1.ChatRetention
 		want      []string
 	}{
 		"one among others": {false, nil, []string{"names-it", "had-it-as-default", "archived-and-goes"}},
 		"a default":        {true, nil, []string{"names-it", "names-none", "had-it-as-default", "archived-and-goes"}},
-		"one that says for how long chats are kept": {false, &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(60))},
+		"one that says for how long chats are kept": {false, &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(60))},
 			[]string{"names-it", "had-it-as-default", "archived", "archived-and-goes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			class := chattest.In("ns", chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) {
+			class := chattest.In("ns", chattest.Class("coder", func(s *v1beta1.ChatClassSpec) {
 				s.Default, s.Defaults.Retention = c.isDefault, c.retention
 			}))
 			var got []string
@@ -119,21 +119,21 @@ func TestClassEventWakesCurrentAndCandidateChats(t *testing.T) {
 }
 
 func TestSubChatRestOrRestartWakesItsAncestors(t *testing.T) {
-	sub := func(change func(*v1alpha1.ChatStatus)) *v1alpha1.Chat {
+	sub := func(change func(*v1beta1.ChatStatus)) *v1beta1.Chat {
 		c := chattest.Chat("sub", chattest.ChildOf("c"))
 		change(&c.Status)
 		return c
 	}
-	works := sub(func(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatRunning })
-	rests := sub(func(s *v1alpha1.ChatStatus) {
-		s.Phase, s.IdleSince = v1alpha1.ChatWaiting, new(metav1.NewTime(now))
+	works := sub(func(s *v1beta1.ChatStatus) { s.Phase = v1beta1.ChatRunning })
+	rests := sub(func(s *v1beta1.ChatStatus) {
+		s.Phase, s.IdleSince = v1beta1.ChatWaiting, new(metav1.NewTime(now))
 	})
 	settled := rests.DeepCopy() // It has said so, and says something else now.
-	settled.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Answered"}}
+	settled.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Reason: "Answered"}}
 	top := rests.DeepCopy()
 	top.Spec.ParentRef = nil
 	for name, c := range map[string]struct {
-		before, after *v1alpha1.Chat
+		before, after *v1beta1.Chat
 		want          bool
 	}{
 		"it comes to rest":     {works, rests, true},
@@ -151,7 +151,7 @@ func TestSubChatRestOrRestartWakesItsAncestors(t *testing.T) {
 }
 
 func TestRememberedWriteIsDroppedOnceCached(t *testing.T) {
-	at := func(version string) *v1alpha1.Chat {
+	at := func(version string) *v1beta1.Chat {
 		c := chattest.In("ns", chattest.Chat("c", chattest.UID("uid")))
 		c.ResourceVersion = version
 		return c

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/workspace/life"
@@ -37,7 +37,7 @@ func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.facts.Workspace.Starting = life.Starting(w, root)
-	if ready := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+	if ready := meta.FindStatusCondition(w.Status.Conditions, v1beta1.ConditionReady); ready != nil {
 		s.facts.Workspace.Since = ready.LastTransitionTime.Time
 	}
 	return nil
@@ -45,7 +45,7 @@ func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
 
 // known reports whether the workspace knows what it is made from, and that it is needed: for a quarter of the time that
 // it is kept, so that calls in a row cost no write each. One that is never stopped is needed for ever.
-func known(w *v1alpha1.Workspace, root *v1alpha1.Chat, now time.Time) bool {
+func known(w *v1beta1.Workspace, root *v1beta1.Chat, now time.Time) bool {
 	source, stopped := root.WorkspaceSource(), root.WorkspaceStoppedAt()
 	if w.Spec.NeededAt == nil || !equality.Semantic.DeepEqual(&w.Spec.Source, source) ||
 		stopped != nil && !w.Spec.NeededAt.After(stopped.Time) {
@@ -57,7 +57,7 @@ func known(w *v1alpha1.Workspace, root *v1alpha1.Chat, now time.Time) bool {
 
 // neededAt is the time to say that the workspace of the chat is needed at: now, but after it was last stopped also
 // where another replica of the manager, whose clock was ahead, saw to that.
-func neededAt(root *v1alpha1.Chat, now time.Time) *metav1.MicroTime {
+func neededAt(root *v1beta1.Chat, now time.Time) *metav1.MicroTime {
 	at := metav1.NewMicroTime(now.Truncate(time.Microsecond)) // As it is stored.
 	if stopped := root.WorkspaceStoppedAt(); stopped != nil && !at.After(stopped.Time) {
 		at = metav1.NewMicroTime(stopped.Add(time.Microsecond))
@@ -66,8 +66,8 @@ func neededAt(root *v1alpha1.Chat, now time.Time) *metav1.MicroTime {
 }
 
 // needWorkspace creates the workspace of the chat, or says of the one that is there that it is needed.
-func (a *actuator) needWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v1alpha1.Workspace, error) {
-	var w v1alpha1.Workspace
+func (a *actuator) needWorkspace(ctx context.Context, root *v1beta1.Chat) (*v1beta1.Workspace, error) {
+	var w v1beta1.Workspace
 	err := a.client.Get(ctx, client.ObjectKeyFromObject(root), &w)
 	if apierrors.IsNotFound(err) {
 		return a.createWorkspace(ctx, root)
@@ -90,16 +90,16 @@ func (a *actuator) needWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v1a
 }
 
 // createWorkspace creates the workspace of the chat, which owns it.
-func (a *actuator) createWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v1alpha1.Workspace, error) {
-	w := &v1alpha1.Workspace{
+func (a *actuator) createWorkspace(ctx context.Context, root *v1beta1.Chat) (*v1beta1.Workspace, error) {
+	w := &v1beta1.Workspace{
 		ObjectMeta: metav1.ObjectMeta{Namespace: root.Namespace, Name: root.Name, OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(root, v1alpha1.GroupVersion.WithKind("Chat"))}},
-		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: root.Name}, Source: *root.WorkspaceSource(),
+			*metav1.NewControllerRef(root, v1beta1.GroupVersion.WithKind("Chat"))}},
+		Spec: v1beta1.WorkspaceSpec{ChatRef: v1beta1.ChatReference{Name: root.Name}, Source: *root.WorkspaceSource(),
 			NeededAt: neededAt(root, a.now())},
 	}
 	err := a.client.Create(ctx, w)
 	if apierrors.IsAlreadyExists(err) {
-		w = &v1alpha1.Workspace{} // What is read into an object leaves what that had before.
+		w = &v1beta1.Workspace{} // What is read into an object leaves what that had before.
 		err = a.live.Get(ctx, client.ObjectKeyFromObject(root), w)
 	}
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
 // withWorkspace is chat c, which has a workspace that is kept for so long.
-func withWorkspace(w *world, idleSeconds int32) *v1alpha1.Chat {
+func withWorkspace(w *world, idleSeconds int32) *v1beta1.Chat {
 	w.Helper()
 	chat := w.chat()
-	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{IdleSeconds: &idleSeconds,
-		PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}
+	chat.Spec.Workspace = &v1beta1.WorkspaceSource{IdleSeconds: &idleSeconds,
+		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
 	if err := w.Direct.Update(w.Context(), chat); err != nil {
 		w.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func withWorkspace(w *world, idleSeconds int32) *v1alpha1.Chat {
 }
 
 // need says that the chat needs its workspace, and returns that with the writes that this cost.
-func need(w *world, chat *v1alpha1.Chat) (*v1alpha1.Workspace, []string) {
+func need(w *world, chat *v1beta1.Chat) (*v1beta1.Workspace, []string) {
 	w.Helper()
 	before := len(w.Writes())
 	got, err := w.actuator.needWorkspace(w.Context(), chat)
@@ -78,7 +78,7 @@ func TestAnEditedSourceReachesTheWorkspaceAtOnce(t *testing.T) {
 func TestUncachedForeignWorkspaceDoesNotBlockChat(t *testing.T) {
 	w := newWorld(t)
 	chat := withWorkspace(w, 0)
-	stranger := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	stranger := &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	if err := w.Direct.Create(t.Context(), stranger); err != nil {
 		t.Fatal(err)
 	}
@@ -123,22 +123,22 @@ func TestASuspendedWorkspaceHoldsNobodyUp(t *testing.T) {
 }
 
 // become gives the workspace of chat c this status.
-func become(w *world, phase v1alpha1.WorkspacePhase, ready metav1.ConditionStatus) {
+func become(w *world, phase v1beta1.WorkspacePhase, ready metav1.ConditionStatus) {
 	w.Helper()
-	var got v1alpha1.Workspace
+	var got v1beta1.Workspace
 	if err := w.Direct.Get(w.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, &got); err != nil {
 		w.Fatal(err)
 	}
-	got.Status = v1alpha1.WorkspaceStatus{Phase: phase, ObservedGeneration: got.Generation, Conditions: []metav1.Condition{
-		{Type: v1alpha1.ConditionReady, Status: ready, Message: "as it is"}}}
+	got.Status = v1beta1.WorkspaceStatus{Phase: phase, ObservedGeneration: got.Generation, Conditions: []metav1.Condition{
+		{Type: v1beta1.ConditionReady, Status: ready, Message: "as it is"}}}
 	if err := w.Direct.Status().Update(w.Context(), &got); err != nil {
 		w.Fatal(err)
 	}
 }
 
 // stop has the model of chat c stop the workspace at that time.
-func stop(chat *v1alpha1.Chat, at time.Time) *metav1.MicroTime {
-	chat.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(at))}
+func stop(chat *v1beta1.Chat, at time.Time) *metav1.MicroTime {
+	chat.Status.Workspace = &v1beta1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(at))}
 	return chat.Status.Workspace.StoppedAt
 }
 
@@ -148,7 +148,7 @@ func TestUseAfterModelStopMarksWorkspaceNeeded(t *testing.T) {
 			w := newWorld(t)
 			chat := withWorkspace(w, 1800)
 			need(w, chat)
-			become(w, v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue)
+			become(w, v1beta1.WorkspacePhaseStopped, metav1.ConditionTrue)
 			at := stop(chat, now.Add(stopped))
 			w.actuator.now = func() time.Time { return now.Add(time.Millisecond) }
 			got, writes := need(w, chat)
@@ -165,15 +165,15 @@ func TestUseAfterModelStopMarksWorkspaceNeeded(t *testing.T) {
 func TestUseWaitsUntilModelStopOfWorkspaceCompletes(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	for name, c := range map[string]struct {
-		phase v1alpha1.WorkspacePhase
+		phase v1beta1.WorkspacePhase
 		ready metav1.ConditionStatus
 		waits bool
 	}{
-		"it still runs":             {v1alpha1.WorkspacePhaseReady, yes, true},
-		"it does not start":         {v1alpha1.WorkspacePhaseStarting, unknown, true},
-		"its pod is being removed":  {v1alpha1.WorkspacePhaseStopping, unknown, true},
-		"it has stopped":            {v1alpha1.WorkspacePhaseStopped, yes, false},
-		"only a person can mend it": {v1alpha1.WorkspacePhaseFailed, no, false},
+		"it still runs":             {v1beta1.WorkspacePhaseReady, yes, true},
+		"it does not start":         {v1beta1.WorkspacePhaseStarting, unknown, true},
+		"its pod is being removed":  {v1beta1.WorkspacePhaseStopping, unknown, true},
+		"it has stopped":            {v1beta1.WorkspacePhaseStopped, yes, false},
+		"only a person can mend it": {v1beta1.WorkspacePhaseFailed, no, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

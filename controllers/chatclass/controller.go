@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/modelconfig"
@@ -36,27 +36,27 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	// Which class is the default, or what classes name, may have changed.
-	all := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1alpha1.ChatClassList{}, nil))
+	all := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1beta1.ChatClassList{}, nil))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatclass").
-		For(&v1alpha1.ChatClass{}, changed).
-		Watches(&v1alpha1.ChatClass{}, all, changed).
-		Watches(&v1alpha1.ChatModelConfig{}, all, changed).
+		For(&v1beta1.ChatClass{}, changed).
+		Watches(&v1beta1.ChatClass{}, all, changed).
+		Watches(&v1beta1.ChatModelConfig{}, all, changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
 }
 
 // Reconcile writes the status of one ChatClass.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var class v1alpha1.ChatClass
+	var class v1beta1.ChatClass
 	if err := r.Client.Get(ctx, req.NamespacedName, &class); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var classes v1alpha1.ChatClassList
+	var classes v1beta1.ChatClassList
 	if err := r.Client.List(ctx, &classes, client.InNamespace(class.Namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ChatClasses: %w", err)
 	}
-	var configs v1alpha1.ChatModelConfigList
+	var configs v1beta1.ChatModelConfigList
 	if err := r.Client.List(ctx, &configs, client.InNamespace(class.Namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}

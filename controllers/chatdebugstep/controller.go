@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/pods/podstate"
@@ -49,9 +49,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	ofChat := handler.EnqueueRequestsFromMapFunc(r.recordings(isOfChat))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatdebugstep").
-		For(&v1alpha1.ChatDebugStep{}, builder.OnlyMetadata).
+		For(&v1beta1.ChatDebugStep{}, builder.OnlyMetadata).
 		Watches(&corev1.Pod{}, ofPod, builder.WithPredicates(r.lostPods())).
-		Watches(&v1alpha1.Chat{}, ofChat, builder.WithPredicates(archivedChats())).
+		Watches(&v1beta1.Chat{}, ofChat, builder.WithPredicates(archivedChats())).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
 }
@@ -77,7 +77,7 @@ func (r *Reconciler) isLost(pod *corev1.Pod) bool {
 // archivedChats selects the updates that archive a chat.
 func archivedChats() predicate.Predicate {
 	archived := func(o client.Object) bool {
-		chat, ok := o.(*v1alpha1.Chat)
+		chat, ok := o.(*v1beta1.Chat)
 		return ok && chat.Status.Archived
 	}
 	return predicate.Funcs{
@@ -91,7 +91,7 @@ func archivedChats() predicate.Predicate {
 // recordings requeues the recordings that match what changed.
 func (r *Reconciler) recordings(match func(changed, recording client.Object) bool) handler.MapFunc {
 	steps := &metav1.PartialObjectMetadataList{}
-	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
+	steps.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ChatDebugStepList"))
 	return requeue.Siblings(r.Client, steps, match)
 }
 
@@ -109,7 +109,7 @@ func isOfChat(chat, recording client.Object) bool {
 // Reconcile deletes one recording if it has expired, or ends it if its pod cannot.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	step := &metav1.PartialObjectMetadata{}
-	step.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStep"))
+	step.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ChatDebugStep"))
 	if err := r.Client.Get(ctx, req.NamespacedName, step); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -140,7 +140,7 @@ func (r *Reconciler) gather(ctx context.Context, step *metav1.PartialObjectMetad
 	if f.progress == nil {
 		return f, nil
 	}
-	version, _, ok := v1alpha1.ParseDebugHistory(step.Annotations[v1alpha1.AnnotationHistory])
+	version, _, ok := v1beta1.ParseDebugHistory(step.Annotations[v1beta1.AnnotationHistory])
 	f.movedOn = chat == nil || chat.Status.Generation == nil || chat.Status.Generation.Pod != f.progress.pod ||
 		int64(chat.Status.Generation.Attempt) != f.progress.attempt || !ok || version != chat.Status.History.Version
 	f.podGone, err = r.isPodGone(ctx, types.NamespacedName{Namespace: step.Namespace, Name: f.progress.pod})
@@ -148,11 +148,11 @@ func (r *Reconciler) gather(ctx context.Context, step *metav1.PartialObjectMetad
 }
 
 // chat reads the chat of a recording; nil if it does not exist.
-func (r *Reconciler) chat(ctx context.Context, step *metav1.PartialObjectMetadata) (*v1alpha1.Chat, error) {
+func (r *Reconciler) chat(ctx context.Context, step *metav1.PartialObjectMetadata) (*v1beta1.Chat, error) {
 	if len(step.OwnerReferences) == 0 {
 		return nil, nil // It is of no chat.
 	}
-	owner, chat := &step.OwnerReferences[0], &v1alpha1.Chat{}
+	owner, chat := &step.OwnerReferences[0], &v1beta1.Chat{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: step.Namespace, Name: owner.Name}, chat)
 	if apierrors.IsNotFound(err) || err == nil && chat.UID != owner.UID {
 		return nil, nil // It is gone.
@@ -191,13 +191,13 @@ func (r *Reconciler) remove(ctx context.Context, step *metav1.PartialObjectMetad
 func (r *Reconciler) interrupt(ctx context.Context, step *metav1.PartialObjectMetadata, f *facts) error {
 	ended := metav1.NewMicroTime(f.now)
 	patch, err := json.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ChatDebugStep",
+		"apiVersion": v1beta1.GroupVersion.String(), "kind": "ChatDebugStep",
 		"metadata": map[string]any{
 			"name": step.Name, "namespace": step.Namespace, "resourceVersion": step.ResourceVersion,
-			"annotations": map[string]string{v1alpha1.AnnotationInProgress: ""},
+			"annotations": map[string]string{v1beta1.AnnotationInProgress: ""},
 		},
-		"state": v1alpha1.DebugInterrupted, "finishedAt": ended,
-		"attempts": []any{map[string]any{"number": f.progress.attempt, "state": v1alpha1.DebugInterrupted,
+		"state": v1beta1.DebugInterrupted, "finishedAt": ended,
+		"attempts": []any{map[string]any{"number": f.progress.attempt, "state": v1beta1.DebugInterrupted,
 			"finishedAt": ended}},
 	})
 	if err != nil {
@@ -213,8 +213,8 @@ func (r *Reconciler) interrupt(ctx context.Context, step *metav1.PartialObjectMe
 
 // expiresAt is when the recording is deleted.
 func expiresAt(step *metav1.PartialObjectMetadata) time.Time {
-	if at, err := time.Parse(time.RFC3339, step.Annotations[v1alpha1.AnnotationExpiresAt]); err == nil {
+	if at, err := time.Parse(time.RFC3339, step.Annotations[v1beta1.AnnotationExpiresAt]); err == nil {
 		return at
 	}
-	return step.CreationTimestamp.Add(v1alpha1.DefaultDebugExpiry)
+	return step.CreationTimestamp.Add(v1beta1.DefaultDebugExpiry)
 }

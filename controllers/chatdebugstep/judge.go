@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // patience is how long a recording may be in progress after its chat's fence has changed. Work in addition to an
@@ -35,7 +35,7 @@ type progress struct {
 
 // progressOf reads the annotation; nil if no attempt is under way.
 func progressOf(step metav1.Object) *progress {
-	fields := strings.Fields(step.GetAnnotations()[v1alpha1.AnnotationInProgress])
+	fields := strings.Fields(step.GetAnnotations()[v1beta1.AnnotationInProgress])
 	if len(fields) != 3 {
 		return nil
 	}

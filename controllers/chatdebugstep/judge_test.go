@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -50,7 +50,7 @@ func TestMalformedProgressAnnotationIsIgnored(t *testing.T) {
 		"a b c d": nil,
 	} {
 		step := &metav1.PartialObjectMetadata{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationInProgress: value}}}
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationInProgress: value}}}
 		if got := progressOf(step); (got == nil) != (want == nil) || got != nil && (*got != *want) {
 			t.Errorf("%q is %+v", value, got)
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/fakeapi"
 )
@@ -25,23 +25,23 @@ var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns",
 
 // recording is one of chat c, which expires in an hour, while the attempt that pod "pod" began so long ago is under
 // way.
-func recording(begun time.Duration, change ...func(*v1alpha1.ChatDebugStep)) *v1alpha1.ChatDebugStep {
+func recording(begun time.Duration, change ...func(*v1beta1.ChatDebugStep)) *v1beta1.ChatDebugStep {
 	chat, since := chattest.Generating(), now.Add(-begun)
-	step := &v1alpha1.ChatDebugStep{
+	step := &v1beta1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "step", UID: "step-uid",
 			Annotations: map[string]string{
-				v1alpha1.AnnotationExpiresAt:  now.Add(time.Hour).Format(time.RFC3339),
-				v1alpha1.AnnotationInProgress: "pod 1 " + since.Format(time.RFC3339),
-				v1alpha1.AnnotationHistory:    fmt.Sprintf("%d/3", chat.Status.History.Version),
+				v1beta1.AnnotationExpiresAt:  now.Add(time.Hour).Format(time.RFC3339),
+				v1beta1.AnnotationInProgress: "pod 1 " + since.Format(time.RFC3339),
+				v1beta1.AnnotationHistory:    fmt.Sprintf("%d/3", chat.Status.History.Version),
 			},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat,
-				v1alpha1.GroupVersion.WithKind("Chat"))},
+				v1beta1.GroupVersion.WithKind("Chat"))},
 		},
-		DebugRecording: v1alpha1.DebugRecording{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, State: v1alpha1.DebugInProgress, Attempt: 1, Pod: "pod",
+		DebugRecording: v1beta1.DebugRecording{
+			ChatRef: v1beta1.ChatReference{Name: "c"}, State: v1beta1.DebugInProgress, Attempt: 1, Pod: "pod",
 			StartedAt: metav1.NewMicroTime(since),
-			Attempts: []v1alpha1.DebugAttempt{{Number: 1, Pod: "pod", State: v1alpha1.DebugInProgress,
+			Attempts: []v1beta1.DebugAttempt{{Number: 1, Pod: "pod", State: v1beta1.DebugInProgress,
 				StartedAt: metav1.NewMicroTime(since)}},
 		},
 	}
@@ -51,11 +51,11 @@ func recording(begun time.Duration, change ...func(*v1alpha1.ChatDebugStep)) *v1
 	return step
 }
 
-func expired(s *v1alpha1.ChatDebugStep) {
-	s.Annotations[v1alpha1.AnnotationExpiresAt] = now.Format(time.RFC3339)
+func expired(s *v1beta1.ChatDebugStep) {
+	s.Annotations[v1beta1.AnnotationExpiresAt] = now.Format(time.RFC3339)
 }
 
-func ended(s *v1alpha1.ChatDebugStep) { s.Annotations[v1alpha1.AnnotationInProgress] = "" }
+func ended(s *v1beta1.ChatDebugStep) { s.Annotations[v1beta1.AnnotationInProgress] = "" }
 
 // working is the pod that makes it.
 func working() *corev1.Pod {
@@ -123,11 +123,11 @@ func TestAnInterruptedRecordingSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fakeapi.Read(t, s, recording(0))
-	if got.State != v1alpha1.DebugInterrupted || !got.FinishedAt.Time.Equal(now) ||
-		got.Annotations[v1alpha1.AnnotationInProgress] != "" {
+	if got.State != v1beta1.DebugInterrupted || !got.FinishedAt.Time.Equal(now) ||
+		got.Annotations[v1beta1.AnnotationInProgress] != "" {
 		t.Errorf("it is %+v with %v", got.DebugRecording, got.Annotations)
 	}
-	if a := got.Attempts; len(a) != 1 || a[0].Number != 1 || a[0].State != v1alpha1.DebugInterrupted ||
+	if a := got.Attempts; len(a) != 1 || a[0].Number != 1 || a[0].State != v1beta1.DebugInterrupted ||
 		!a[0].FinishedAt.Time.Equal(now) {
 		t.Errorf("its attempts are %+v", a)
 	}
@@ -156,7 +156,7 @@ func TestFaultOfAnyCallLosesNoRecording(t *testing.T) {
 					}
 					return begin(t, objects...)
 				},
-				Request: request, Settled: c.settled, State: []client.ObjectList{&v1alpha1.ChatDebugStepList{}},
+				Request: request, Settled: c.settled, State: []client.ObjectList{&v1beta1.ChatDebugStepList{}},
 			}
 			faults.Run(t)
 		})
@@ -165,7 +165,7 @@ func TestFaultOfAnyCallLosesNoRecording(t *testing.T) {
 
 func TestPodAndArchivedChatRequeueTheirRecordings(t *testing.T) {
 	other := recording(0)
-	other.Name, other.Annotations[v1alpha1.AnnotationInProgress] = "other", "another-pod 1 "+now.Format(time.RFC3339)
+	other.Name, other.Annotations[v1beta1.AnnotationInProgress] = "other", "another-pod 1 "+now.Format(time.RFC3339)
 	other.OwnerReferences[0].UID = "another-chat"
 	_, r := begin(t, recording(0), other)
 	for name, requests := range map[string][]reconcile.Request{

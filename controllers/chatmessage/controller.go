@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/telemetry"
@@ -49,13 +49,13 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chatmessage").
-		For(&v1alpha1.ChatMessage{},
+		For(&v1beta1.ChatMessage{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()),
 				predicate.Not(r.listedAtRest()))).
-		Watches(&v1alpha1.ChatMessage{}, requeue.News(index.Unsettled, &handler.EnqueueRequestForObject{}),
+		Watches(&v1beta1.ChatMessage{}, requeue.News(index.Unsettled, &handler.EnqueueRequestForObject{}),
 			builder.WithPredicates(requeue.Listed(), predicate.NewPredicateFuncs(index.Unsettled))).
-		Watches(&v1alpha1.ChatMessage{}, handler.Funcs{CreateFunc: r.wakeFollowed}).
-		Watches(&v1alpha1.Chat{}, r.chatHandler()).
+		Watches(&v1beta1.ChatMessage{}, handler.Funcs{CreateFunc: r.wakeFollowed}).
+		Watches(&v1beta1.Chat{}, r.chatHandler()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter(),
 			NewQueue: requeue.NewFairQueue}).
 		Complete(requeue.IgnoreGone(r))
@@ -115,7 +115,7 @@ func (r *Reconciler) listedAtRest() predicate.Predicate {
 
 // atRest reports whether a reconcile of the message would do nothing.
 func (r *Reconciler) atRest(o client.Object) bool {
-	message, ok := o.(*v1alpha1.ChatMessage)
+	message, ok := o.(*v1beta1.ChatMessage)
 	if !ok || index.Unsettled(message) || isNewNote(message) {
 		return false
 	}
@@ -126,8 +126,8 @@ func (r *Reconciler) atRest(o client.Object) bool {
 // chatUIDChanged passes the moment when a message says which chat took it up: that chat may be gone by then.
 func chatUIDChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.ChatMessage)
-		after, also := e.ObjectNew.(*v1alpha1.ChatMessage)
+		before, ok := e.ObjectOld.(*v1beta1.ChatMessage)
+		after, also := e.ObjectNew.(*v1beta1.ChatMessage)
 		return ok && also && before.Status.ChatUID != after.Status.ChatUID
 	}}
 }

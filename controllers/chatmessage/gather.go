@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/kube/index"
@@ -20,23 +20,23 @@ import (
 
 // scope is everything that one reconcile has read.
 type scope struct {
-	message *v1alpha1.ChatMessage
+	message *v1beta1.ChatMessage
 	// chat that the message names; nil if it does not exist.
-	chat *v1alpha1.Chat
+	chat *v1beta1.Chat
 	// followed is true when another message follows this generated one, which only a committed one can be.
 	followed bool
 	// commit of a message of a person or a client; nil if there is none that is known.
-	commit *v1alpha1.CommittedMessage
+	commit *v1beta1.CommittedMessage
 	// outcome is how the turn ended, or stands, that the message began; nil if that is not known. It was recorded by the
 	// commit that made the version.
-	outcome        *v1alpha1.TurnOutcome
+	outcome        *v1beta1.TurnOutcome
 	outcomeVersion int64
 	// archiving is true when the chat, or one above it, is to be archived, so that it takes no message up.
 	archiving bool
 }
 
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
-	var message v1alpha1.ChatMessage
+	var message v1beta1.ChatMessage
 	if err := r.Client.Get(ctx, key, &message); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
@@ -50,9 +50,9 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 }
 
 // consider reads what is to know besides the message.
-func (r *Reconciler) consider(ctx context.Context, message *v1alpha1.ChatMessage) (*scope, error) {
+func (r *Reconciler) consider(ctx context.Context, message *v1beta1.ChatMessage) (*scope, error) {
 	s := &scope{message: message}
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	err := r.chatReader(message).Get(ctx,
 		types.NamespacedName{Namespace: message.Namespace, Name: message.Spec.ChatRef.Name}, &chat)
 	if apierrors.IsNotFound(err) {
@@ -74,13 +74,13 @@ func (r *Reconciler) consider(ctx context.Context, message *v1alpha1.ChatMessage
 }
 
 // toBeArchived reports whether the chat, or one above it, is to be archived.
-func (r *Reconciler) toBeArchived(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
-	for range v1alpha1.MaxFamilyDepth + 1 {
+func (r *Reconciler) toBeArchived(ctx context.Context, chat *v1beta1.Chat) (bool, error) {
+	for range v1beta1.MaxFamilyDepth + 1 {
 		if chat.Spec.Archived || chat.Spec.ParentRef == nil {
 			return chat.Spec.Archived, nil
 		}
 		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}
-		chat = &v1alpha1.Chat{}
+		chat = &v1beta1.Chat{}
 		if err := r.Client.Get(ctx, key, chat); err != nil {
 			if apierrors.IsNotFound(err) {
 				return false, nil
@@ -93,7 +93,7 @@ func (r *Reconciler) toBeArchived(ctx context.Context, chat *v1alpha1.Chat) (boo
 
 // chatReader is where to read the chat of a message. A note gets its place by the chat as it is now: behind all that
 // its author has seen.
-func (r *Reconciler) chatReader(m *v1alpha1.ChatMessage) client.Reader {
+func (r *Reconciler) chatReader(m *v1beta1.ChatMessage) client.Reader {
 	if isNewNote(m) {
 		return r.Live
 	}
@@ -101,8 +101,8 @@ func (r *Reconciler) chatReader(m *v1alpha1.ChatMessage) client.Reader {
 }
 
 // isNewNote reports whether the message is a note that has no place yet.
-func isNewNote(m *v1alpha1.ChatMessage) bool {
-	return m.Spec.IsNote() && m.Status.State != v1alpha1.MessageNoted
+func isNewNote(m *v1beta1.ChatMessage) bool {
+	return m.Spec.IsNote() && m.Status.State != v1beta1.MessageNoted
 }
 
 func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
@@ -123,7 +123,7 @@ func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
 	if err := r.readReplies(ctx, s); err != nil || s.commit == nil || s.isDescribed() {
 		return err
 	}
-	var all v1alpha1.ChatMessageList
+	var all v1beta1.ChatMessageList
 	if err := r.Live.List(ctx, &all, client.InNamespace(s.chat.Namespace),
 		client.MatchingFields{"spec.chatRef.name": s.chat.Name}); err != nil {
 		return fmt.Errorf("listing the messages of chat %s: %w", s.chat.Name, err)
@@ -133,7 +133,7 @@ func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
 		s.noteCommits(n.Follows)
 	}
 	if s.outcome == nil && missing == s.chat.Status.History.Length { // The reply that recorded it was deleted.
-		s.outcome = &v1alpha1.TurnOutcome{Message: s.message.Name, Result: v1alpha1.TurnAnswered}
+		s.outcome = &v1beta1.TurnOutcome{Message: s.message.Name, Result: v1beta1.TurnAnswered}
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (r *Reconciler) readReplies(ctx context.Context, s *scope) error {
 			f.Spec.Generation.HistoryVersion >= s.chat.Status.History.Version {
 			continue
 		}
-		var reply v1alpha1.ChatMessage
+		var reply v1beta1.ChatMessage
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f), &reply); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading message %s: %w", f.Name, err)
 		}
@@ -161,7 +161,7 @@ func (r *Reconciler) readReplies(ctx context.Context, s *scope) error {
 
 // isDescribed reports whether all is known that the status says of a committed message.
 func (s *scope) isDescribed() bool {
-	return s.message.Spec.IsNote() || s.commit != nil && (s.outcome != nil || s.message.Spec.Role == v1alpha1.RoleTool)
+	return s.message.Spec.IsNote() || s.commit != nil && (s.outcome != nil || s.message.Spec.Role == v1beta1.RoleTool)
 }
 
 // noteChat notes what the chat records of the message: of its newest turn, and of what no generated message follows
@@ -189,7 +189,7 @@ func (s *scope) version() int64 {
 
 // noteCommits notes the newest commit of the message, and the end of its turn, as the message of the next turn records
 // it.
-func (s *scope) noteCommits(recorded []v1alpha1.CommittedMessage) {
+func (s *scope) noteCommits(recorded []v1beta1.CommittedMessage) {
 	for i := range recorded {
 		commit := &recorded[i]
 		if history.Is(commit, s.message) &&
@@ -204,8 +204,8 @@ func (s *scope) noteCommits(recorded []v1alpha1.CommittedMessage) {
 }
 
 func (r *Reconciler) followersOf(ctx context.Context, s *scope, options ...client.ListOption,
-) ([]v1alpha1.ChatMessage, error) {
-	var followers v1alpha1.ChatMessageList
+) ([]v1beta1.ChatMessage, error) {
+	var followers v1beta1.ChatMessageList
 	err := r.Client.List(ctx, &followers, append(options, client.InNamespace(s.chat.Namespace),
 		client.MatchingFields{index.MessagesByParent: s.message.Name}, client.UnsafeDisableDeepCopy)...)
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *Reconciler) followersOf(ctx context.Context, s *scope, options ...clien
 
 // endsWith reports whether the message is at the end of the history, or right before a message that the chat's status
 // records.
-func endsWith(chat *v1alpha1.Chat, name string) bool {
+func endsWith(chat *v1beta1.Chat, name string) bool {
 	return chat.Status.History.Head == name ||
-		slices.ContainsFunc(chat.Status.Internal.Tail, func(c v1alpha1.CommittedMessage) bool { return c.Parent == name })
+		slices.ContainsFunc(chat.Status.Internal.Tail, func(c v1beta1.CommittedMessage) bool { return c.Parent == name })
 }

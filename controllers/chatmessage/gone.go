@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // mostGone is how many chats that are gone are remembered: more than have messages left at any moment.
@@ -38,7 +38,7 @@ func (g *goneChats) isGone(ctx context.Context, live client.Reader, name types.N
 		if _, known := g.chats.Get(key); known {
 			return true, nil
 		}
-		var chat v1alpha1.Chat
+		var chat v1beta1.Chat
 		err := live.Get(ctx, name, &chat)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false, fmt.Errorf("reading chat %s: %w", name, err)

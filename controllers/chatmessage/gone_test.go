@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // repliesOf are three replies of a chat c with that UID.
 func repliesOf(uid string) (replies []client.Object) {
 	for _, name := range []string{"-1", "-2", "-3"} {
-		replies = append(replies, replied(func(m *v1alpha1.ChatMessage) {
+		replies = append(replies, replied(func(m *v1beta1.ChatMessage) {
 			m.Name, m.Spec.Generation.ChatUID = uid+name, uid
 			m.UID = types.UID(m.Name)
 		}))
@@ -48,7 +48,7 @@ func TestWhetherAChatIsGoneIsAskedOnce(t *testing.T) {
 	if len(asked) != 2 {
 		t.Errorf("it was asked %d times, once in vain", len(asked))
 	}
-	var left v1alpha1.ChatMessageList
+	var left v1beta1.ChatMessageList
 	if err := s.Direct.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
 		t.Errorf("%d messages are left: %v", len(left.Items), err)
 	}
@@ -68,7 +68,7 @@ func TestDeletedChatCleanupKeepsMessagesOfRecreatedChat(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	var left v1alpha1.ChatMessageList
+	var left v1beta1.ChatMessageList
 	if err := s.Direct.List(t.Context(), &left); err != nil {
 		t.Fatal(err)
 	}

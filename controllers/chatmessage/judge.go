@@ -4,7 +4,7 @@
 package chatmessage
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/kube/index"
 )
@@ -46,13 +46,13 @@ func atRest(s *scope) bool {
 }
 
 // past reports whether the chat has moved on from the fence.
-func past(chat *v1alpha1.Chat, g *v1alpha1.MessageGeneration) bool {
+func past(chat *v1beta1.Chat, g *v1beta1.MessageGeneration) bool {
 	switch version := chat.Status.History.Version; {
 	case g.HistoryVersion != version:
 		return g.HistoryVersion < version
-	case g.Action == v1alpha1.ActionSummarizeTurn:
+	case g.Action == v1beta1.ActionSummarizeTurn:
 		// A summary that was taken, or that is no longer awaited, is late.
-		return chat.Status.Turn == nil || chat.Status.Turn.SummarySource != v1alpha1.TurnSummaryFromState
+		return chat.Status.Turn == nil || chat.Status.Turn.SummarySource != v1beta1.TurnSummaryFromState
 	case chat.Status.Generation == nil:
 		return true
 	default:

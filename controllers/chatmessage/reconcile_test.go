@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/text/content"
@@ -25,12 +25,12 @@ import (
 )
 
 // asked is message a, which chat c answers.
-func asked() *v1alpha1.ChatMessage {
+func asked() *v1beta1.ChatMessage {
 	return chattest.In("ns", chattest.User("c", "a", chattest.Defaulted))
 }
 
 // answering is chat c, at work at that for ten seconds, and changed.
-func answering(change ...func(*v1alpha1.ChatStatus)) *v1alpha1.Chat {
+func answering(change ...func(*v1beta1.ChatStatus)) *v1beta1.Chat {
 	chat := chattest.Generating()
 	chat.Status.History.Length, chat.Status.Turn.Index = 1, 0
 	chat.Status.Internal.Turn.ContentHash = content.Of(asked())
@@ -41,17 +41,17 @@ func answering(change ...func(*v1alpha1.ChatStatus)) *v1alpha1.Chat {
 }
 
 // reply is what its pod has answered.
-func reply(replies ...chattest.Reply) *v1alpha1.ChatMessage {
+func reply(replies ...chattest.Reply) *v1beta1.ChatMessage {
 	return chattest.Answer(chattest.Generating(), replies...)
 }
 
 // movedOn is the status of the chat after its message was edited.
-func movedOn(st *v1alpha1.ChatStatus) { st.History.Version = 4 }
+func movedOn(st *v1beta1.ChatStatus) { st.History.Version = 4 }
 
 // committed is its status after the reply.
-func committed(st *v1alpha1.ChatStatus) {
-	st.History = v1alpha1.HistoryStatus{Version: 4, Head: "c-3-1", Length: 2}
-	st.Generation, st.Turn.Result = nil, v1alpha1.TurnAnswered
+func committed(st *v1beta1.ChatStatus) {
+	st.History = v1beta1.HistoryStatus{Version: 4, Head: "c-3-1", Length: 2}
+	st.Generation, st.Turn.Result = nil, v1beta1.TurnAnswered
 }
 
 func begin(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reconciler) {
@@ -66,25 +66,25 @@ func request(name string) ctrl.Request {
 
 func TestAUserMessageSaysWhereItStands(t *testing.T) {
 	for name, c := range map[string]struct {
-		chat   *v1alpha1.Chat
-		state  v1alpha1.MessageState
-		reason v1alpha1.ConditionReason
+		chat   *v1beta1.Chat
+		state  v1beta1.MessageState
+		reason v1beta1.ConditionReason
 		again  time.Duration
 	}{
-		"its chat does not exist": {nil, v1alpha1.MessagePending, v1alpha1.ReasonChatNotFound, 0},
-		"it is being answered":    {answering(), v1alpha1.MessageCommitted, v1alpha1.ReasonAnswering, 0},
-		"it has been answered for less than five seconds": {answering(func(st *v1alpha1.ChatStatus) {
+		"its chat does not exist": {nil, v1beta1.MessagePending, v1beta1.ReasonChatNotFound, 0},
+		"it is being answered":    {answering(), v1beta1.MessageCommitted, v1beta1.ReasonAnswering, 0},
+		"it has been answered for less than five seconds": {answering(func(st *v1beta1.ChatStatus) {
 			st.Generation.StartedAt = *chattest.Ago(300 * time.Millisecond)
 		}), "", "", 4700 * time.Millisecond},
-		"it is answered": {answering(committed), v1alpha1.MessageCommitted, v1alpha1.ReasonAnswered, 0},
-		"it is queued": {answering(func(st *v1alpha1.ChatStatus) {
-			st.Turn.Message, st.History.Head, st.Queue = "other", "other", []v1alpha1.QueuedMessage{{Name: "a"}}
-		}), v1alpha1.MessageQueued, v1alpha1.ReasonQueued, 0},
-		"its chat is archived": {chattest.In("ns", chattest.Chat("c", func(c *v1alpha1.Chat) {
+		"it is answered": {answering(committed), v1beta1.MessageCommitted, v1beta1.ReasonAnswered, 0},
+		"it is queued": {answering(func(st *v1beta1.ChatStatus) {
+			st.Turn.Message, st.History.Head, st.Queue = "other", "other", []v1beta1.QueuedMessage{{Name: "a"}}
+		}), v1beta1.MessageQueued, v1beta1.ReasonQueued, 0},
+		"its chat is archived": {chattest.In("ns", chattest.Chat("c", func(c *v1beta1.Chat) {
 			c.Status.Archived = true
-		})), v1alpha1.MessagePending, v1alpha1.ReasonChatArchived, 0},
+		})), v1beta1.MessagePending, v1beta1.ReasonChatArchived, 0},
 		"its chat takes it up at any moment": {chattest.In("ns", chattest.Chat("c")), "", "", 0},
-		"its chat takes its edit up at any moment": {answering(func(st *v1alpha1.ChatStatus) {
+		"its chat takes its edit up at any moment": {answering(func(st *v1beta1.ChatStatus) {
 			st.Internal.Turn.ContentHash = "of what it said before"
 		}), "", "", 0},
 	} {
@@ -99,7 +99,7 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 				t.Errorf("got %v, %v", result, err)
 			}
 			st := fakeapi.Read(t, s, asked()).Status
-			reason := v1alpha1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady))
+			reason := v1beta1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1beta1.ConditionReady))
 			if st.State != c.state || reason != c.reason {
 				t.Errorf("it is %q because of %q, want %q because of %q", st.State, reason, c.state, c.reason)
 			}
@@ -113,10 +113,10 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 func TestMessageReportsWaitWhileChatFamilyIsArchived(t *testing.T) {
 	for name, toBeArchived := range map[string]string{"the chat is to be archived": "c", "the chat above it is": "above"} {
 		t.Run(name, func(t *testing.T) {
-			chat := answering(func(st *v1alpha1.ChatStatus) { st.Turn.Message, st.History.Head = "other", "other" })
-			chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: "above"}
+			chat := answering(func(st *v1beta1.ChatStatus) { st.Turn.Message, st.History.Head = "other", "other" })
+			chat.Spec.ParentRef = &v1beta1.ChatReference{Name: "above"}
 			above := chattest.In("ns", chattest.Chat("above"))
-			for _, c := range []*v1alpha1.Chat{chat, above} {
+			for _, c := range []*v1beta1.Chat{chat, above} {
 				c.Spec.Archived = c.Name == toBeArchived
 			}
 			s, r := begin(t, asked(), chat, above)
@@ -124,8 +124,8 @@ func TestMessageReportsWaitWhileChatFamilyIsArchived(t *testing.T) {
 				t.Fatal(err)
 			}
 			st := fakeapi.Read(t, s, asked()).Status
-			reason := v1alpha1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady))
-			if st.State != v1alpha1.MessagePending || reason != v1alpha1.ReasonChatArchived {
+			reason := v1beta1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1beta1.ConditionReady))
+			if st.State != v1beta1.MessagePending || reason != v1beta1.ReasonChatArchived {
 				t.Errorf("it is %q because of %q", st.State, reason)
 			}
 		})
@@ -134,10 +134,10 @@ func TestMessageReportsWaitWhileChatFamilyIsArchived(t *testing.T) {
 
 func TestStaleChatDoesNotReviveSupersededMessage(t *testing.T) {
 	superseded := asked()
-	superseded.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageSuperseded,
+	superseded.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageSuperseded,
 		ObservedGeneration: superseded.Generation,
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
-			Reason: string(v1alpha1.ReasonSuperseded)}}}
+		Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse,
+			Reason: string(v1beta1.ReasonSuperseded)}}}
 	s, r := begin(t, superseded, answering())
 	if _, err := r.Reconcile(t.Context(), request("a")); err != nil || len(s.Writes()) > 0 {
 		t.Errorf("it wrote %v, %v", s.Writes(), err)
@@ -145,23 +145,23 @@ func TestStaleChatDoesNotReviveSupersededMessage(t *testing.T) {
 }
 
 func TestGeneratedMessageOutsideTheHistoryIsRemoved(t *testing.T) {
-	other := func(*v1alpha1.ChatStatus) {}
+	other := func(*v1beta1.ChatStatus) {}
 	for name, c := range map[string]struct {
-		chat  *v1alpha1.Chat
-		reply *v1alpha1.ChatMessage
+		chat  *v1beta1.Chat
+		reply *v1beta1.ChatMessage
 		gone  bool
 	}{
 		"it answers the attempt under way": {answering(other), reply(chattest.Says("hi")), false},
 		"it is in the history":             {answering(committed), reply(chattest.Says("hi")), false},
 		"the chat has moved on":            {answering(movedOn), reply(chattest.Says("hi")), true},
-		"another attempt is under way": {answering(func(st *v1alpha1.ChatStatus) { st.Generation.Attempt = 2 }),
+		"another attempt is under way": {answering(func(st *v1beta1.ChatStatus) { st.Generation.Attempt = 2 }),
 			reply(chattest.Says("hi")), true},
-		"a report that waits to be acted on": {answering(), reply(chattest.Fails(v1alpha1.ErrorOverloaded)), false},
-		"a report that was acted on": {answering(func(st *v1alpha1.ChatStatus) { st.Generation = nil }),
-			reply(chattest.Fails(v1alpha1.ErrorOverloaded)), true},
+		"a report that waits to be acted on": {answering(), reply(chattest.Fails(v1beta1.ErrorOverloaded)), false},
+		"a report that was acted on": {answering(func(st *v1beta1.ChatStatus) { st.Generation = nil }),
+			reply(chattest.Fails(v1beta1.ErrorOverloaded)), true},
 		"of a chat that is gone":       {nil, reply(chattest.Says("hi")), true},
 		"of another chat of that name": {chattest.In("ns", chattest.Chat("c", chattest.UID("new"))), reply(), true},
-		"the history is not whole": {answering(movedOn, func(st *v1alpha1.ChatStatus) { st.History.Head = "gone" }),
+		"the history is not whole": {answering(movedOn, func(st *v1beta1.ChatStatus) { st.History.Head = "gone" }),
 			reply(chattest.Says("hi")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestGeneratedMessageOutsideTheHistoryIsRemoved(t *testing.T) {
 			if result, err := r.Reconcile(t.Context(), request("c-3-1")); err != nil || !result.IsZero() {
 				t.Errorf("got %v, %v", result, err)
 			}
-			var left v1alpha1.ChatMessageList
+			var left v1beta1.ChatMessageList
 			if err := s.Direct.List(t.Context(), &left); err != nil {
 				t.Fatal(err)
 			}
@@ -186,12 +186,12 @@ func TestGeneratedMessageOutsideTheHistoryIsRemoved(t *testing.T) {
 
 // A manager whose cache still shows a chat that is gone may create that chat's prompt.
 func TestPromptOfDeletedChatIsRemoved(t *testing.T) {
-	prompted := func(uid types.UID) *v1alpha1.Chat {
+	prompted := func(uid types.UID) *v1beta1.Chat {
 		return chattest.In("ns", chattest.Chat("c", chattest.UID(uid), chattest.Prompt("hello")))
 	}
 	prompt := plan.PromptMessage(prompted("old"))
 	for name, c := range map[string]struct {
-		cached, live *v1alpha1.Chat
+		cached, live *v1beta1.Chat
 		gone         bool
 	}{
 		"its chat is there":              {prompted("old"), prompted("old"), false},
@@ -205,7 +205,7 @@ func TestPromptOfDeletedChatIsRemoved(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), request(prompt.Name)); err != nil {
 				t.Error(err)
 			}
-			err := s.Direct.Get(t.Context(), client.ObjectKeyFromObject(prompt), &v1alpha1.ChatMessage{})
+			err := s.Direct.Get(t.Context(), client.ObjectKeyFromObject(prompt), &v1beta1.ChatMessage{})
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) != c.gone {
 				t.Errorf("reading it: %v", err)
 			}
@@ -215,7 +215,7 @@ func TestPromptOfDeletedChatIsRemoved(t *testing.T) {
 
 func TestStaleCacheRemovesNoMessage(t *testing.T) {
 	for name, c := range map[string]struct {
-		cached, live *v1alpha1.Chat
+		cached, live *v1beta1.Chat
 	}{
 		"the cache lacks the chat":             {nil, answering()},
 		"the cache lacks the commit":           {answering(movedOn), answering(committed)},
@@ -242,7 +242,7 @@ func TestFaultOfAnyCallLosesNoMessageStatus(t *testing.T) {
 	gone := []fakeapi.Fault{fakeapi.NotFound}
 	removed := []fakeapi.Fault{fakeapi.NotFound, fakeapi.Conflict} // It is, or another one has its name.
 	for name, c := range map[string]struct {
-		chat    *v1alpha1.Chat
+		chat    *v1beta1.Chat
 		message string
 		settled map[string][]fakeapi.Fault
 	}{
@@ -265,7 +265,7 @@ func TestFaultOfAnyCallLosesNoMessageStatus(t *testing.T) {
 					return begin(t, objects...)
 				},
 				Request: request(c.message), Settled: c.settled,
-				State: []client.ObjectList{&v1alpha1.ChatMessageList{}, &v1alpha1.ChatList{}},
+				State: []client.ObjectList{&v1beta1.ChatMessageList{}, &v1beta1.ChatList{}},
 			}
 			faults.Run(t)
 		})

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/telemetry"
 )
@@ -43,7 +43,7 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, v verdict) (bool, er
 	if v == removeOrphan {
 		return r.gone.isGone(ctx, r.Live, key, history.ChatUID(m))
 	}
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	if err := r.Live.Get(ctx, key, &chat); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -62,8 +62,8 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, v verdict) (bool, er
 
 // inHistory walks the chat's history from its head, down to the place that the message claims. Where a message of the
 // history is missing it is not known what came before it, so that stays until the chat has cut its history there.
-func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
-	var list v1alpha1.ChatMessageList
+func (r *Reconciler) inHistory(ctx context.Context, chat *v1beta1.Chat, m *v1beta1.ChatMessage) (bool, error) {
+	var list v1beta1.ChatMessageList
 	if err := r.Live.List(ctx, &list, client.InNamespace(chat.Namespace),
 		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return false, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)

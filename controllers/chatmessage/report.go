@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/text/content"
 )
@@ -28,7 +28,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	if !ok {
 		return nil
 	}
-	if next.Status.State == v1alpha1.MessagePending && m.Status.State == "" {
+	if next.Status.State == v1beta1.MessagePending && m.Status.State == "" {
 		next.Status.CreatedVersion = m.ResourceVersion
 	}
 	conditions.Message(&next.Status, summary, m.Generation, r.Now())
@@ -58,36 +58,36 @@ func settled(s *scope) bool {
 
 // refused reports whether the message was rejected or superseded: no chat takes it up as it is. An old view of the chat
 // may still show it as that of the turn, and it need not have said so itself by then.
-func refused(m *v1alpha1.ChatMessage) bool {
-	return m.Status.State == v1alpha1.MessageRejected || m.Status.State == v1alpha1.MessageSuperseded
+func refused(m *v1beta1.ChatMessage) bool {
+	return m.Status.State == v1beta1.MessageRejected || m.Status.State == v1beta1.MessageSuperseded
 }
 
 // describe says where the message stands. It returns false while that is about to change: the chat will take the
 // message, or an edit of it, up at any moment.
-func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
+func describe(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	name := s.message.Name
 	if s.chat == nil {
-		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+
+		st.State = v1beta1.MessagePending
+		return conditions.Working(v1beta1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+
 			" does not exist: create it, or delete this message"), true
 	}
 	chat := &s.chat.Status
 	switch {
 	case s.message.Spec.IsNote():
 		return conditions.Note(st, s.chat), true
-	case s.message.Spec.Role == v1alpha1.RoleTool:
+	case s.message.Spec.Role == v1beta1.RoleTool:
 		return describeResults(st, s)
 	}
 	switch {
-	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
-		st.State = v1alpha1.MessageQueued
+	case slices.ContainsFunc(chat.Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == name }):
+		st.State = v1beta1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
-		return conditions.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
+		return conditions.Working(v1beta1.ReasonQueued, "Waits for the turn under way to end"), true
 	case s.commit != nil && s.outcome == nil && !saysHow(st, s): // What records it has yet to be seen.
 		return conditions.Summary{}, false
 	case s.commit != nil:
 		return unlessEdited(st, s, describeTurn(st, s))
-	case st.State == v1alpha1.MessageCommitted:
+	case st.State == v1beta1.MessageCommitted:
 		return unlessEdited(st, s, asBefore(st))
 	}
 	return describePending(st, s)
@@ -95,7 +95,7 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 
 // unlessEdited is what is said of a message as it was committed. An edit of it begins the conversation again at any
 // moment, or, in an archived chat, once that is taken back.
-func unlessEdited(st *v1alpha1.ChatMessageStatus, s *scope, committed conditions.Summary) (conditions.Summary, bool) {
+func unlessEdited(st *v1beta1.ChatMessageStatus, s *scope, committed conditions.Summary) (conditions.Summary, bool) {
 	switch {
 	case st.ContentHash == content.Of(s.message):
 		return committed, true
@@ -106,12 +106,12 @@ func unlessEdited(st *v1alpha1.ChatMessageStatus, s *scope, committed conditions
 }
 
 // describeTurn says how the turn stands that the message began.
-func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
+func describeTurn(st *v1beta1.ChatMessageStatus, s *scope) conditions.Summary {
 	told := saysHow(st, s)
 	conditions.Commit(st, string(s.chat.UID), s.commit)
 	// The message alone still knows how the turn ended, or why it failed, if it has said so of this turn.
 	unknown := s.outcome == nil || s.outcome.Result == "" ||
-		s.outcome.Result == v1alpha1.TurnFailed && s.outcome.Reason == ""
+		s.outcome.Result == v1beta1.TurnFailed && s.outcome.Reason == ""
 	if s.outcome != nil {
 		st.ResumedVersion = s.outcome.ResumedVersion
 	}
@@ -125,86 +125,86 @@ func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
 }
 
 // describePending says what keeps the chat from taking the message up. It returns false if nothing does.
-func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
+func describePending(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	chat := &s.chat.Status
 	switch {
 	case chat.Archived:
-		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonChatArchived,
+		st.State = v1beta1.MessagePending
+		return conditions.Working(v1beta1.ReasonChatArchived,
 			"Chat "+s.chat.Name+" is archived: the message is answered once spec.archived is false there"), true
 	case s.archiving:
-		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonChatArchived,
+		st.State = v1beta1.MessagePending
+		return conditions.Working(v1beta1.ReasonChatArchived,
 			"Chat "+s.chat.Name+" is about to be archived: the message is answered once spec.archived is false there"), true
 	case blocked(chat) || withoutPrompt(chat):
-		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"),
+		st.State = v1beta1.MessagePending
+		return conditions.Working(v1beta1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"),
 			true
 	}
 	return conditions.Summary{}, false
 }
 
 // underWay says how the chat's turn stands. Why the chat gets no generation pod, its message says too.
-func underWay(chat *v1alpha1.ChatStatus) conditions.Summary {
-	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	if v1alpha1.ReasonOf(ready) == v1alpha1.ReasonGenerationPodRejected {
-		return conditions.Working(v1alpha1.ReasonOf(ready), ready.Message)
+func underWay(chat *v1beta1.ChatStatus) conditions.Summary {
+	ready := meta.FindStatusCondition(chat.Conditions, v1beta1.ConditionReady)
+	if v1beta1.ReasonOf(ready) == v1beta1.ReasonGenerationPodRejected {
+		return conditions.Working(v1beta1.ReasonOf(ready), ready.Message)
 	}
-	return conditions.OfTurn(&v1alpha1.TurnOutcome{})
+	return conditions.OfTurn(&v1beta1.TurnOutcome{})
 }
 
 // saysHow reports whether the message says already how the turn ended.
-func saysHow(st *v1alpha1.ChatMessageStatus, s *scope) bool {
+func saysHow(st *v1beta1.ChatMessageStatus, s *scope) bool {
 	ready := asBefore(st)
 	return max(st.HistoryVersion, st.ResumedVersion) == s.version() && ready.Ready != metav1.ConditionUnknown
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
-func describeResults(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
+func describeResults(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	chat := &s.chat.Status
 	switch {
 	case s.commit != nil:
 		conditions.Commit(st, string(s.chat.UID), s.commit)
-		return conditions.Done(v1alpha1.ReasonResultsAccepted, "The results answer the calls that waited"), true
-	case st.State == v1alpha1.MessageCommitted || chat.Phase != v1alpha1.ChatRequiresAction:
+		return conditions.Done(v1beta1.ReasonResultsAccepted, "The results answer the calls that waited"), true
+	case st.State == v1beta1.MessageCommitted || chat.Phase != v1beta1.ChatRequiresAction:
 		return conditions.Summary{}, false
 	}
-	st.State = v1alpha1.MessagePending
-	return conditions.Working(v1alpha1.ReasonWaitingForApproval,
+	st.State = v1beta1.MessagePending
+	return conditions.Working(v1beta1.ReasonWaitingForApproval,
 		"Waits until the other calls have been approved or denied"), anyUndecided(chat.RequiresAction)
 }
 
-func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
-	return required != nil && slices.ContainsFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
-		return c.Kind == v1alpha1.RequiresApproval && c.Decision == nil
+func anyUndecided(required *v1beta1.RequiresActionStatus) bool {
+	return required != nil && slices.ContainsFunc(required.ToolCalls, func(c v1beta1.PendingToolCall) bool {
+		return c.Kind == v1beta1.RequiresApproval && c.Decision == nil
 	})
 }
 
 // asBefore is what the status says already, for a message that was changed in another way than its content.
-func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
-	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+func asBefore(st *v1beta1.ChatMessageStatus) conditions.Summary {
+	ready := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionReady)
 	if ready == nil {
-		return conditions.Working(v1alpha1.ReasonAnswering, "")
+		return conditions.Working(v1beta1.ReasonAnswering, "")
 	}
-	return conditions.Summary{Ready: ready.Status, Reason: v1alpha1.ReasonOf(ready), Message: ready.Message}
+	return conditions.Summary{Ready: ready.Status, Reason: v1beta1.ReasonOf(ready), Message: ready.Message}
 }
 
 // cannotBegin are the reasons for which a chat takes no message up.
-var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled,
-	v1alpha1.ErrorModelConfigNotAllowed, v1alpha1.ErrorChatClassNotFound,
-	v1alpha1.ErrorParentNotFound, v1alpha1.ErrorSubChatLimitExceeded}
+var cannotBegin = []v1beta1.ErrorReason{v1beta1.ErrorModelConfigNotFound, v1beta1.ErrorModelConfigDisabled,
+	v1beta1.ErrorModelConfigNotAllowed, v1beta1.ErrorChatClassNotFound,
+	v1beta1.ErrorParentNotFound, v1beta1.ErrorSubChatLimitExceeded}
 
 // withoutPrompt reports whether spec.prompt cannot become the chat's first message, behind which every other one waits.
-func withoutPrompt(chat *v1alpha1.ChatStatus) bool {
-	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	reason := v1alpha1.ReasonOf(ready)
-	return reason == v1alpha1.ReasonPromptRejected || reason == v1alpha1.ReasonPromptNameConflict
+func withoutPrompt(chat *v1beta1.ChatStatus) bool {
+	ready := meta.FindStatusCondition(chat.Conditions, v1beta1.ConditionReady)
+	reason := v1beta1.ReasonOf(ready)
+	return reason == v1beta1.ReasonPromptRejected || reason == v1beta1.ReasonPromptNameConflict
 }
 
-func blocked(chat *v1alpha1.ChatStatus) bool {
+func blocked(chat *v1beta1.ChatStatus) bool {
 	for i := range chat.Conditions {
-		if c := &chat.Conditions[i]; c.Type == v1alpha1.ConditionStalled &&
-			slices.Contains(cannotBegin, v1alpha1.ErrorReason(c.Reason)) {
+		if c := &chat.Conditions[i]; c.Type == v1beta1.ConditionStalled &&
+			slices.Contains(cannotBegin, v1beta1.ErrorReason(c.Reason)) {
 			return true
 		}
 	}

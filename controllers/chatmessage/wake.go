@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/requeue"
@@ -27,7 +27,7 @@ func (r *Reconciler) chatHandler() handler.EventHandler {
 	return handler.Funcs{
 		// A chat that is new to this process may have taken the place of an older one of its name, like one that is gone.
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if chat, ok := e.Object.(*v1alpha1.Chat); ok && e.IsInInitialList {
+			if chat, ok := e.Object.(*v1beta1.Chat); ok && e.IsInInitialList {
 				r.wakeWorking(ctx, q, chat)
 				return
 			}
@@ -55,8 +55,8 @@ func replaced(before, after client.Object) bool {
 // wasCut reports whether the history lost messages: as long as one was missing,
 // no one could tell which others belonged to it.
 func wasCut(before, after client.Object) bool {
-	old, ok := before.(*v1alpha1.Chat)
-	chat, also := after.(*v1alpha1.Chat)
+	old, ok := before.(*v1beta1.Chat)
+	chat, also := after.(*v1beta1.Chat)
 	return ok && also && (chat.Status.History.Length < old.Status.History.Length ||
 		(chat.Status.Internal.Superseded == nil) != (old.Status.Internal.Superseded == nil))
 }
@@ -85,7 +85,7 @@ func (r *Reconciler) wakeLast(ctx context.Context, q queue, chat client.Object) 
 
 // wakeWorking wakes those of the chat's messages that are not at rest, as the chat is now: how it became so this
 // process has not seen.
-func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Chat) {
+func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1beta1.Chat) {
 	messages, _ := r.messagesOf(ctx, chat, index.MessagesByChat)
 	followed := map[string]bool{}
 	for i := range messages {
@@ -105,11 +105,11 @@ func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Ch
 // wakeFollowed wakes the messages that a generated one follows if the chat's status says no longer where they stand.
 // The event of the chat came first then, as it may where another manager has committed the message.
 func (r *Reconciler) wakeFollowed(ctx context.Context, e event.CreateEvent, q queue) {
-	m, ok := e.Object.(*v1alpha1.ChatMessage)
+	m, ok := e.Object.(*v1beta1.ChatMessage)
 	if !ok || m.Spec.Generation == nil || e.IsInInitialList {
 		return
 	}
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}, &chat)
 	if err != nil || chat.Status.History.Version <= m.Spec.Generation.HistoryVersion {
 		return
@@ -119,18 +119,18 @@ func (r *Reconciler) wakeFollowed(ctx context.Context, e event.CreateEvent, q qu
 	}
 }
 
-func (r *Reconciler) messagesOf(ctx context.Context, chat client.Object, field string) ([]v1alpha1.ChatMessage, bool) {
-	var messages v1alpha1.ChatMessageList
+func (r *Reconciler) messagesOf(ctx context.Context, chat client.Object, field string) ([]v1beta1.ChatMessage, bool) {
+	var messages v1beta1.ChatMessageList
 	ok := requeue.List(ctx, r.Client, &messages, client.InNamespace(chat.GetNamespace()),
 		client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy)
 	return messages.Items, ok
 }
 
-func add(q queue, m *v1alpha1.ChatMessage) {
+func add(q queue, m *v1beta1.ChatMessage) {
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 }
 
-func addLast(q queue, m *v1alpha1.ChatMessage) {
+func addLast(q queue, m *v1beta1.ChatMessage) {
 	ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {
 		add(q, m)
@@ -143,8 +143,8 @@ func addLast(q queue, m *v1alpha1.ChatMessage) {
 // wakeNamed wakes the messages of the turn and of the one before, and the result of an attempt that is over: it was
 // committed or is useless.
 func wakeNamed(q queue, before, after client.Object) {
-	old, ok := before.(*v1alpha1.Chat)
-	chat, also := after.(*v1alpha1.Chat)
+	old, ok := before.(*v1beta1.Chat)
+	chat, also := after.(*v1beta1.Chat)
 	if !ok || !also {
 		return
 	}

@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // answered is message a, which says that chat c has answered it.
-func answered(change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+func answered(change ...func(*v1beta1.ChatMessage)) *v1beta1.ChatMessage {
 	m := asked()
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: "uid", HistoryVersion: 3,
-		ContentHash: content.Of(m), Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady,
-			Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonAnswered)}}}
+	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted, ChatUID: "uid", HistoryVersion: 3,
+		ContentHash: content.Of(m), Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady,
+			Status: metav1.ConditionTrue, Reason: string(v1beta1.ReasonAnswered)}}}
 	for _, c := range change {
 		c(m)
 	}
@@ -31,7 +31,7 @@ func answered(change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
 }
 
 // replied is the reply to a, changed.
-func replied(change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+func replied(change ...func(*v1beta1.ChatMessage)) *v1beta1.ChatMessage {
 	m := reply(chattest.Says("hello"))
 	for _, c := range change {
 		c(m)
@@ -40,19 +40,19 @@ func replied(change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
 }
 
 func TestStartupReconcilesOnlyMessagesWithPendingWork(t *testing.T) {
-	resumed := func(st *v1alpha1.ChatStatus) { committed(st); st.Internal.Turn.ResumedVersion = 4 }
-	ofAnother := func(m *v1alpha1.ChatMessage) { m.Status.ChatUID = "another" }
-	edited := func(m *v1alpha1.ChatMessage) { m.Generation++ }
-	repliesToAnother := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "another" }
-	goesOn := func(st *v1alpha1.ChatStatus) {
+	resumed := func(st *v1beta1.ChatStatus) { committed(st); st.Internal.Turn.ResumedVersion = 4 }
+	ofAnother := func(m *v1beta1.ChatMessage) { m.Status.ChatUID = "another" }
+	edited := func(m *v1beta1.ChatMessage) { m.Generation++ }
+	repliesToAnother := func(m *v1beta1.ChatMessage) { m.Spec.Generation.ChatUID = "another" }
+	goesOn := func(st *v1beta1.ChatStatus) {
 		committed(st)
 		st.History.Version, st.History.Head = 5, "b"
-		st.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "b", Parent: "c-3-1"}}
+		st.Internal.Tail = []v1beta1.CommittedMessage{{Message: "b", Parent: "c-3-1"}}
 	}
-	loss := reply(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+	loss := reply(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow))
 	for name, c := range map[string]struct {
 		message client.Object
-		chat    *v1alpha1.Chat
+		chat    *v1beta1.Chat
 		woken   bool
 	}{
 		"it is answered":                           {answered(), answering(committed), false},
@@ -91,7 +91,7 @@ func TestStartupReconcilesOnlyMessagesWithPendingWork(t *testing.T) {
 }
 
 // wakes reports whether the chat wakes the message of that name when it is listed first.
-func wakes(t *testing.T, r *Reconciler, chat *v1alpha1.Chat, name string) bool {
+func wakes(t *testing.T, r *Reconciler, chat *v1beta1.Chat, name string) bool {
 	t.Helper()
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
@@ -124,9 +124,9 @@ func TestMessagesOfDeletedChatAreQueuedLast(t *testing.T) {
 }
 
 func TestLateReplyWakesWhatItFollows(t *testing.T) {
-	m := replied(func(m *v1alpha1.ChatMessage) { m.Spec.Follows = []v1alpha1.CommittedMessage{{Message: "a"}} })
+	m := replied(func(m *v1beta1.ChatMessage) { m.Spec.Follows = []v1beta1.CommittedMessage{{Message: "a"}} })
 	for name, c := range map[string]struct {
-		chat *v1alpha1.Chat
+		chat *v1beta1.Chat
 		want int
 	}{"the chat has not committed it": {answering(), 0}, "the chat has": {answering(committed), 1}} {
 		_, r := begin(t, c.chat)

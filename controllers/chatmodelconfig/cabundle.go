@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/modelconfig"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // caBundle is what is wrong with the ConfigMap that caBundleFrom names, and when to look again; nothing for a Secret,
 // which the manager may not read.
-func (r *Reconciler) caBundle(ctx context.Context, config *v1alpha1.ChatModelConfig) (
+func (r *Reconciler) caBundle(ctx context.Context, config *v1beta1.ChatModelConfig) (
 	problem *modelconfig.CABundleProblem, again time.Duration, err error,
 ) {
 	from := config.Spec.CABundleFrom

@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 	"parley.dev/parley/test/kit/proxytest"
 )
 
-func bundled(s *v1alpha1.ChatModelConfigSpec) {
-	s.CABundleFrom = &v1alpha1.CABundleSource{
-		ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
+func bundled(s *v1beta1.ChatModelConfigSpec) {
+	s.CABundleFrom = &v1beta1.CABundleSource{
+		ConfigMapKeyRef: &v1beta1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
 }
 
 func authorities(ns string, content map[string]string) *corev1.ConfigMap {
@@ -37,10 +37,10 @@ func TestAConfigurationSaysWhetherItsAuthoritiesAreThere(t *testing.T) {
 	binary := authorities("ns", nil)
 	binary.BinaryData = map[string][]byte{"ca.crt": []byte(good)}
 	for name, c := range map[string]struct {
-		change  func(*v1alpha1.ChatModelConfigSpec)
+		change  func(*v1beta1.ChatModelConfigSpec)
 		holder  *corev1.ConfigMap
 		ready   metav1.ConditionStatus
-		reason  v1alpha1.ConditionReason
+		reason  v1beta1.ConditionReason
 		says    string
 		another time.Duration
 	}{
@@ -52,8 +52,8 @@ func TestAConfigurationSaysWhetherItsAuthoritiesAreThere(t *testing.T) {
 			15 * time.Second},
 		"no certificate": {bundled, authorities("ns", map[string]string{"ca.crt": "-----BEGIN"}), "False", "CABundleInvalid",
 			"holds no certificate in PEM. Put the certificates", 15 * time.Second},
-		"a Secret, which the manager cannot read": {func(s *v1alpha1.ChatModelConfigSpec) {
-			s.CABundleFrom = &v1alpha1.CABundleSource{SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "gone", Key: "k"}}
+		"a Secret, which the manager cannot read": {func(s *v1beta1.ChatModelConfigSpec) {
+			s.CABundleFrom = &v1beta1.CABundleSource{SecretKeyRef: &v1beta1.SecretKeyReference{Name: "gone", Key: "k"}}
 		}, authorities("ns", nil), "True", "Accepted", "Secrets such as the API key are checked by the first call", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestAConfigurationSaysWhetherItsAuthoritiesAreThere(t *testing.T) {
 					t.Errorf("got %v, %v", result, err)
 				}
 			}
-			ready := meta.FindStatusCondition(fakeapi.Read(t, s, config("b")).Status.Conditions, v1alpha1.ConditionReady)
-			if ready.Status != c.ready || v1alpha1.ReasonOf(ready) != c.reason || !strings.Contains(ready.Message, c.says) {
+			ready := meta.FindStatusCondition(fakeapi.Read(t, s, config("b")).Status.Conditions, v1beta1.ConditionReady)
+			if ready.Status != c.ready || v1beta1.ReasonOf(ready) != c.reason || !strings.Contains(ready.Message, c.says) {
 				t.Errorf("it is %+v", ready)
 			}
 			if len(s.Writes()) != 1 {
@@ -86,8 +86,8 @@ func TestAnUnreadableBundleIsNoFault(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	ready := meta.FindStatusCondition(fakeapi.Read(t, s, config("b")).Status.Conditions, v1alpha1.ConditionReady)
-	check.Equal(t, "it is", v1alpha1.ReasonAccepted, v1alpha1.ReasonOf(ready))
+	ready := meta.FindStatusCondition(fakeapi.Read(t, s, config("b")).Status.Conditions, v1beta1.ConditionReady)
+	check.Equal(t, "it is", v1beta1.ReasonAccepted, v1beta1.ReasonOf(ready))
 }
 
 func TestFaultOfAnyCallLosesNoBundle(t *testing.T) {
@@ -97,7 +97,7 @@ func TestFaultOfAnyCallLosesNoBundle(t *testing.T) {
 			return begin(t, config("b", chattest.Default, bundled), authorities("ns", map[string]string{"ca.crt": good}))
 		},
 		Request: request,
-		State:   []client.ObjectList{&v1alpha1.ChatModelConfigList{}},
+		State:   []client.ObjectList{&v1beta1.ChatModelConfigList{}},
 		Settled: map[string][]fakeapi.Fault{"get chatmodelconfig": {fakeapi.NotFound}},
 	}
 	faults.Run(t)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/kube/requeue"
@@ -41,23 +41,23 @@ type Reconciler struct {
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Which configuration is the default may have changed.
-	siblings := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1alpha1.ChatModelConfigList{}, nil))
+	siblings := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1beta1.ChatModelConfigList{}, nil))
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatmodelconfig").
-		For(&v1alpha1.ChatModelConfig{}, changed).
-		Watches(&v1alpha1.ChatModelConfig{}, siblings, changed).
+		For(&v1beta1.ChatModelConfig{}, changed).
+		Watches(&v1beta1.ChatModelConfig{}, siblings, changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
 }
 
 // Reconcile writes the status of one ChatModelConfig.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var config v1alpha1.ChatModelConfig
+	var config v1beta1.ChatModelConfig
 	if err := r.Client.Get(ctx, req.NamespacedName, &config); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var all v1alpha1.ChatModelConfigList
+	var all v1beta1.ChatModelConfigList
 	if err := r.Client.List(ctx, &all, client.InNamespace(config.Namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/fakeapi"
@@ -22,7 +22,7 @@ import (
 
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "b"}}
 
-func config(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+func config(name string, change ...func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
 	return chattest.In("ns", chattest.Config(name, change...))
 }
 
@@ -37,28 +37,28 @@ func begin(t *testing.T, configs ...client.Object) (*fakeapi.Server, *Reconciler
 
 func TestAConfigurationSaysWhetherItCanBeUsed(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.ChatModelConfigSpec)
+		change func(*v1beta1.ChatModelConfigSpec)
 		others []client.Object
-		reason v1alpha1.ConditionReason
+		reason v1beta1.ConditionReason
 		says   string
 	}{
-		"a good one": {func(*v1alpha1.ChatModelConfigSpec) {}, nil, v1alpha1.ReasonAccepted, "Can be used"},
-		"the only default": {chattest.Default, []client.Object{config("a")}, v1alpha1.ReasonAccepted,
+		"a good one": {func(*v1beta1.ChatModelConfigSpec) {}, nil, v1beta1.ReasonAccepted, "Can be used"},
+		"the only default": {chattest.Default, []client.Object{config("a")}, v1beta1.ReasonAccepted,
 			"Can be used"},
 		"the first default by name": {chattest.Default, []client.Object{config("c", chattest.Default)},
-			v1alpha1.ReasonAccepted, "Can be used"},
+			v1beta1.ReasonAccepted, "Can be used"},
 		"another default": {chattest.Default, []client.Object{config("a", chattest.Default)},
-			v1alpha1.ReasonMultipleDefaults, "ChatModelConfig a says default: true too"},
+			v1beta1.ReasonMultipleDefaults, "ChatModelConfig a says default: true too"},
 		"a default elsewhere": {chattest.Default,
-			[]client.Object{chattest.In("other", chattest.Config("a", chattest.Default))}, v1alpha1.ReasonAccepted,
+			[]client.Object{chattest.In("other", chattest.Config("a", chattest.Default))}, v1beta1.ReasonAccepted,
 			"Can be used"},
-		"a fallback that is not there": {func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "gone"}}
-		}, nil, v1alpha1.ReasonAccepted, "Can be used"},
-		"a host that is not allowed": {func(s *v1alpha1.ChatModelConfigSpec) {
+		"a fallback that is not there": {func(s *v1beta1.ChatModelConfigSpec) {
+			s.Fallbacks = []v1beta1.ModelConfigReference{{Name: "gone"}}
+		}, nil, v1beta1.ReasonAccepted, "Can be used"},
+		"a host that is not allowed": {func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "http://169.254.169.254/v1"
-		}, nil, v1alpha1.ReasonHostNotAllowed, "Leads to 169.254.169.254"},
-		"out of use": {func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }, nil, v1alpha1.ReasonDisabled,
+		}, nil, v1beta1.ReasonHostNotAllowed, "Leads to 169.254.169.254"},
+		"out of use": {func(s *v1beta1.ChatModelConfigSpec) { s.Disabled = true }, nil, v1beta1.ReasonDisabled,
 			"Is out of use"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestAConfigurationSaysWhetherItCanBeUsed(t *testing.T) {
 				t.Fatalf("got %v, %v", result, err)
 			}
 			st := fakeapi.Read(t, s, config("b")).Status
-			ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
-			if v1alpha1.ReasonOf(ready) != c.reason || !strings.Contains(ready.Message, c.says) ||
+			ready := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionReady)
+			if v1beta1.ReasonOf(ready) != c.reason || !strings.Contains(ready.Message, c.says) ||
 				st.ObservedGeneration != 4 {
 				t.Errorf("at generation %d it is %+v, want %s saying %q", st.ObservedGeneration, ready, c.reason, c.says)
 			}
@@ -87,7 +87,7 @@ func TestFaultOfAnyCallLosesNoStatus(t *testing.T) {
 			return begin(t, config("b", chattest.Default), config("a", chattest.Default))
 		},
 		Request: request,
-		State:   []client.ObjectList{&v1alpha1.ChatModelConfigList{}},
+		State:   []client.ObjectList{&v1beta1.ChatModelConfigList{}},
 		Settled: map[string][]fakeapi.Fault{"get chatmodelconfig": {fakeapi.NotFound}},
 	}
 	faults.Run(t)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/pods/capacity"
@@ -45,14 +45,14 @@ type Reconciler struct {
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Which quota decides may have changed, or the defaults for what quotas leave open.
-	all := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1alpha1.ChatQuotaList{}, nil))
+	all := handler.EnqueueRequestsFromMapFunc(requeue.Siblings(r.Client, &v1beta1.ChatQuotaList{}, nil))
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatquota").
-		For(&v1alpha1.ChatQuota{}, changed).
-		Watches(&v1alpha1.ChatQuota{}, all, changed).
-		Watches(&v1alpha1.ClusterChatQuota{}, &handler.EnqueueRequestForObject{}, changed).
-		Watches(&v1alpha1.ClusterChatQuota{}, all, changed).
+		For(&v1beta1.ChatQuota{}, changed).
+		Watches(&v1beta1.ChatQuota{}, all, changed).
+		Watches(&v1beta1.ClusterChatQuota{}, &handler.EnqueueRequestForObject{}, changed).
+		Watches(&v1beta1.ClusterChatQuota{}, all, changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
 }
@@ -64,11 +64,11 @@ func (r *Reconciler) Load(ctx context.Context) error {
 	if _, err := r.setCluster(ctx); err != nil {
 		return err
 	}
-	var all v1alpha1.ChatQuotaList
+	var all v1beta1.ChatQuotaList
 	if err := r.Client.List(ctx, &all); err != nil {
 		return fmt.Errorf("listing ChatQuotas: %w", err)
 	}
-	namespaces := map[string][]v1alpha1.ChatQuota{}
+	namespaces := map[string][]v1beta1.ChatQuota{}
 	for i := range all.Items {
 		ns := all.Items[i].Namespace
 		namespaces[ns] = append(namespaces[ns], all.Items[i])
@@ -81,9 +81,9 @@ func (r *Reconciler) Load(ctx context.Context) error {
 
 // setCluster tells the gate what the ClusterChatQuota says, and returns that;
 // nil: there is none. The caller holds setting.
-func (r *Reconciler) setCluster(ctx context.Context) (*v1alpha1.ClusterChatQuota, error) {
-	quota := &v1alpha1.ClusterChatQuota{}
-	err := r.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterChatQuotaName}, quota)
+func (r *Reconciler) setCluster(ctx context.Context) (*v1beta1.ClusterChatQuota, error) {
+	quota := &v1beta1.ClusterChatQuota{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.ClusterChatQuotaName}, quota)
 	if apierrors.IsNotFound(err) {
 		quota = nil
 	} else if err != nil {
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || !r.Owns(req.Namespace) {
 		return ctrl.Result{}, err
 	}
-	var quota v1alpha1.ChatQuota
+	var quota v1beta1.ChatQuota
 	if err := r.Client.Get(ctx, req.NamespacedName, &quota); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -120,7 +120,7 @@ func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capac
 	if err != nil {
 		return cluster, own, err
 	}
-	var all v1alpha1.ChatQuotaList
+	var all v1beta1.ChatQuotaList
 	if err := r.Client.List(ctx, &all, client.InNamespace(ns)); err != nil {
 		return cluster, own, fmt.Errorf("listing ChatQuotas: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/capacity"
 	"parley.dev/parley/test/kit/chattest"
@@ -24,18 +24,18 @@ import (
 )
 
 // quota lets so many chats of the namespace generate.
-func quota(ns, name string, chats int32) *v1alpha1.ChatQuota {
-	return &v1alpha1.ChatQuota{
+func quota(ns, name string, chats int32) *v1beta1.ChatQuota {
+	return &v1beta1.ChatQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Generation: 2},
-		Spec:       v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: &chats}},
+		Spec:       v1beta1.ChatQuotaSpec{Generating: v1beta1.GeneratingLimits{Chats: &chats}},
 	}
 }
 
 // clusterQuota lets so many chats of each namespace generate that has no quota of its own.
-func clusterQuota(chats int32) *v1alpha1.ClusterChatQuota {
-	return &v1alpha1.ClusterChatQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName, Generation: 2},
-		Spec:       v1alpha1.ClusterChatQuotaSpec{NamespaceDefault: &v1alpha1.GeneratingLimits{Chats: &chats}},
+func clusterQuota(chats int32) *v1beta1.ClusterChatQuota {
+	return &v1beta1.ClusterChatQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: v1beta1.ClusterChatQuotaName, Generation: 2},
+		Spec:       v1beta1.ClusterChatQuotaSpec{NamespaceDefault: &v1beta1.GeneratingLimits{Chats: &chats}},
 	}
 }
 
@@ -58,8 +58,8 @@ func held(r *Reconciler, ns string) (by capacity.Held) {
 	return by
 }
 
-func reason(conditions []metav1.Condition) v1alpha1.ConditionReason {
-	return v1alpha1.ReasonOf(meta.FindStatusCondition(conditions, v1alpha1.ConditionReady))
+func reason(conditions []metav1.Condition) v1beta1.ConditionReason {
+	return v1beta1.ReasonOf(meta.FindStatusCondition(conditions, v1beta1.ConditionReady))
 }
 
 func TestQuotaIsEnforcedBeforeItReportsReady(t *testing.T) {
@@ -70,7 +70,7 @@ func TestQuotaIsEnforcedBeforeItReportsReady(t *testing.T) {
 	}{
 		"of a namespace": {[]client.Object{quota("a", "none", 0)}, request("a", "none"),
 			capacity.Held{Limit: capacity.Limit{Quota: "none"}, Namespace: "a"}},
-		"of the cluster": {[]client.Object{clusterQuota(0)}, request("", v1alpha1.ClusterChatQuotaName),
+		"of the cluster": {[]client.Object{clusterQuota(0)}, request("", v1beta1.ClusterChatQuotaName),
 			capacity.Held{Limit: capacity.Limit{Quota: "default"}, Scope: capacity.EachNamespace, Namespace: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestQuotaIsEnforcedBeforeItReportsReady(t *testing.T) {
 			} else {
 				conditions = fakeapi.Read(t, s, quota("a", "none", 0)).Status.Conditions
 			}
-			check.Equal(t, "it says", v1alpha1.ReasonEnforced, reason(conditions))
+			check.Equal(t, "it says", v1beta1.ReasonEnforced, reason(conditions))
 			if _, err := r.Reconcile(t.Context(), c.request); err != nil || len(s.Writes()) != 1 {
 				t.Errorf("what it says already is written again: %v, %v", s.Writes(), err)
 			}
@@ -105,7 +105,7 @@ func TestAQuotaThatIsGoneHoldsNobody(t *testing.T) {
 		request ctrl.Request
 	}{
 		"of a namespace": {quota("a", "none", 0), request("a", "none")},
-		"of the cluster": {clusterQuota(0), request("", v1alpha1.ClusterChatQuotaName)},
+		"of the cluster": {clusterQuota(0), request("", v1beta1.ClusterChatQuotaName)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, r := begin(t, c.quota)
@@ -131,7 +131,7 @@ func TestFaultOfAnyCallLosesNoQuotaStatus(t *testing.T) {
 			"get clusterchatquota": {fakeapi.NotFound},
 			"get chatquota":        {fakeapi.NotFound},
 		}},
-		"of the cluster": {request("", v1alpha1.ClusterChatQuotaName), map[string][]fakeapi.Fault{
+		"of the cluster": {request("", v1beta1.ClusterChatQuotaName), map[string][]fakeapi.Fault{
 			"get clusterchatquota": {fakeapi.NotFound},
 		}},
 	} {
@@ -141,7 +141,7 @@ func TestFaultOfAnyCallLosesNoQuotaStatus(t *testing.T) {
 					return begin(t, clusterQuota(5), quota("a", "one", 1))
 				},
 				Request: c.request, Settled: c.settled,
-				State: []client.ObjectList{&v1alpha1.ChatQuotaList{}, &v1alpha1.ClusterChatQuotaList{}},
+				State: []client.ObjectList{&v1beta1.ChatQuotaList{}, &v1beta1.ClusterChatQuotaList{}},
 			}
 			faults.Run(t)
 		})

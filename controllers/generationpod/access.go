@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/ensure"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/pods/podspec"
@@ -46,7 +46,7 @@ func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("generationaccess").
 		Watches(&corev1.Pod{}, namespace, builder.WithPredicates(requeue.Listed())).
-		Watches(&v1alpha1.ChatModelConfig{}, namespace, builder.WithPredicates(requeue.Listed())).
+		Watches(&v1beta1.ChatModelConfig{}, namespace, builder.WithPredicates(requeue.Listed())).
 		Watches(&corev1.ServiceAccount{}, namespace).
 		Watches(&rbacv1.Role{}, namespace).
 		Watches(&rbacv1.RoleBinding{}, namespace).
@@ -71,7 +71,7 @@ func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 
 // needed reports whether the namespace has generation pods, or a ChatModelConfig for which it may come to have some.
 func (a *Access) needed(ctx context.Context, namespace string) (bool, error) {
-	var configs v1alpha1.ChatModelConfigList
+	var configs v1beta1.ChatModelConfigList
 	if err := a.Client.List(ctx, &configs, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return false, fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/pods/podspec"
@@ -87,7 +87,7 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 	if state.Lost || pod.Labels[podspec.LabelTemplate] != template { // It gets no further work.
 		keep = 0
 	}
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	if err := r.Client.List(ctx, &chats, client.InNamespace(pod.Namespace),
 		client.MatchingFields{index.ChatsByPod: pod.Name}); err != nil {
 		return 0, fmt.Errorf("listing the chats of pod %s: %w", pod.Name, err)

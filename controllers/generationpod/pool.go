@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/pods/placement"
@@ -54,7 +54,7 @@ type Pool struct {
 // Assign books the chat on a pod that has room, or else on a new one, and returns its name. Once it gives a ready pod
 // more chats than its capacity, it creates one for the chats that come next. The error is a *placement.RefusedError if
 // the API server refuses the pod of this chat.
-func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []v1alpha1.ChatModelConfig,
+func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []v1beta1.ChatModelConfig,
 	want placement.Want) (string, error) {
 	settings, err := p.settingsIn(ctx, chat.Namespace, configs)
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat strin
 }
 
 // Look reports whether a pod can still work.
-func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1alpha1.ChatModelConfig) (podstate.State,
+func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1beta1.ChatModelConfig) (podstate.State,
 	error) {
 	now := p.Now()
 	pod, err := p.read(ctx, key, now)
@@ -199,7 +199,7 @@ func (p *Pool) Forget(pod types.NamespacedName) { p.Ledger.Forget(pod.Namespace,
 
 // readSettings is settingsIn with the ChatModelConfigs of the cache.
 func (p *Pool) readSettings(ctx context.Context, namespace string) (podspec.Settings, error) {
-	var configs v1alpha1.ChatModelConfigList
+	var configs v1beta1.ChatModelConfigList
 	if err := p.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
 		return podspec.Settings{}, fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
@@ -208,17 +208,17 @@ func (p *Pool) readSettings(ctx context.Context, namespace string) (podspec.Sett
 
 // settingsIn are the settings of the namespace's pods, with the keys of Secrets that its ChatModelConfigs name, and its
 // chats and their classes for MCP servers.
-func (p *Pool) settingsIn(ctx context.Context, namespace string, configs []v1alpha1.ChatModelConfig) (
+func (p *Pool) settingsIn(ctx context.Context, namespace string, configs []v1beta1.ChatModelConfig) (
 	podspec.Settings, error) {
 	settings := p.Settings
 	settings.Namespace = namespace
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	err := p.Client.List(ctx, &chats, client.InNamespace(namespace),
 		client.MatchingFields{index.ChatsWithSecrets: index.WithSecrets}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return settings, fmt.Errorf("listing the chats that name Secrets: %w", err)
 	}
-	var classes v1alpha1.ChatClassList
+	var classes v1beta1.ChatClassList
 	if err := p.Client.List(ctx, &classes, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return settings, fmt.Errorf("listing ChatClasses: %w", err)
 	}

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // tokened is a chat whose MCP server gets a key of the Secret.
-func tokened(name, secret string, change ...func(*v1alpha1.Chat)) *v1alpha1.Chat {
-	return chattest.In("ns", chattest.Chat(name, append(change, func(c *v1alpha1.Chat) {
-		c.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "s", URL: "https://mcp.example.com",
-			HeadersFrom: []v1alpha1.MCPHeaderSource{{Name: "Authorization",
-				SecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "token"}}}}}
+func tokened(name, secret string, change ...func(*v1beta1.Chat)) *v1beta1.Chat {
+	return chattest.In("ns", chattest.Chat(name, append(change, func(c *v1beta1.Chat) {
+		c.Spec.MCPServers = []v1beta1.MCPServer{{Name: "s", URL: "https://mcp.example.com",
+			HeadersFrom: []v1beta1.MCPHeaderSource{{Name: "Authorization",
+				SecretKeyRef: v1beta1.SecretKeyReference{Name: secret, Key: "token"}}}}}
 	})...))
 }
 
-func archived(c *v1alpha1.Chat) { c.Status.Archived = true }
+func archived(c *v1beta1.Chat) { c.Status.Archived = true }
 
 // secretsOf are the Secrets that the pod mounts.
 func secretsOf(pod *corev1.Pod) (names []string) {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/pods/placement"
@@ -47,8 +47,8 @@ func (s *Spares) SetupWithManager(mgr ctrl.Manager) error {
 	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("sparegenerationpods").
-		Watches(&v1alpha1.ChatClass{}, namespace, edited).
-		Watches(&v1alpha1.ChatModelConfig{}, namespace, edited). // Their keys are part of what pods are built from.
+		Watches(&v1beta1.ChatClass{}, namespace, edited).
+		Watches(&v1beta1.ChatModelConfig{}, namespace, edited). // Their keys are part of what pods are built from.
 		Watches(&corev1.Pod{}, namespace).
 		WatchesRawSource(source.Func(s.enqueueFilled)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
@@ -63,16 +63,16 @@ func (s *Spares) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	err = s.Pool.keep(ctx, req.Name, int(class.Spec.SpareGenerationPods))
 	if refused, ok := errors.AsType[*placement.RefusedError](err); ok {
-		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1alpha1.EventGenerationPodRejected),
-			string(v1alpha1.EventActionGenerate), "The API server refuses a spare generation pod: %s", refused.Words)
+		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1beta1.EventGenerationPodRejected),
+			string(v1beta1.EventActionGenerate), "The API server refuses a spare generation pod: %s", refused.Words)
 		return ctrl.Result{RequeueAfter: max(refused.Until.Sub(s.Pool.Now()), time.Millisecond)}, nil
 	}
 	return ctrl.Result{}, err
 }
 
 // spareClass is the ChatClass that asks for spare pods in the namespace; nil if none does.
-func spareClass(ctx context.Context, reader client.Reader, namespace string) (*v1alpha1.ChatClass, error) {
-	var classes v1alpha1.ChatClassList
+func spareClass(ctx context.Context, reader client.Reader, namespace string) (*v1beta1.ChatClass, error) {
+	var classes v1beta1.ChatClassList
 	if err := reader.List(ctx, &classes, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing ChatClasses: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/test/kit/chattest"
@@ -20,8 +20,8 @@ import (
 )
 
 // asks is the namespace's default class, which asks for so many spare pods.
-func asks(spares int32) *v1alpha1.ChatClass {
-	return chattest.In("ns", chattest.Class("team", func(s *v1alpha1.ChatClassSpec) {
+func asks(spares int32) *v1beta1.ChatClass {
+	return chattest.In("ns", chattest.Class("team", func(s *v1beta1.ChatClassSpec) {
 		s.Default, s.SpareGenerationPods = true, spares
 	}))
 }
@@ -71,7 +71,7 @@ func TestNamespaceKeepsSparePodsOfDefaultClass(t *testing.T) {
 
 func TestASparePodStaysWithoutWork(t *testing.T) {
 	for name, c := range map[string]struct {
-		class *v1alpha1.ChatClass
+		class *v1beta1.ChatClass
 		pod   *corev1.Pod
 		kept  bool
 	}{

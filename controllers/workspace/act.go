@@ -17,7 +17,7 @@ import (
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
@@ -103,7 +103,7 @@ func (r *Reconciler) removePod(ctx context.Context, f *life.Facts, opts ...clien
 	return nil
 }
 
-func podOf(w *v1alpha1.Workspace, o *template.Objects) *corev1.Pod {
+func podOf(w *v1beta1.Workspace, o *template.Objects) *corev1.Pod {
 	pod := o.Pod.DeepCopy()
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
@@ -113,15 +113,15 @@ func podOf(w *v1alpha1.Workspace, o *template.Objects) *corev1.Pod {
 	return pod
 }
 
-func claimOf(w *v1alpha1.Workspace, o *template.Objects) *corev1.PersistentVolumeClaim {
+func claimOf(w *v1beta1.Workspace, o *template.Objects) *corev1.PersistentVolumeClaim {
 	claim := o.Claim.DeepCopy()
 	claim.Annotations = map[string]string{life.AnnotationWorkspace: string(w.UID), annotationName: w.Name}
-	claim.OwnerReferences = ownersOfClaim(w, w.Spec.Source.DeletionPolicy == v1alpha1.WorkspaceRetain)
+	claim.OwnerReferences = ownersOfClaim(w, w.Spec.Source.DeletionPolicy == v1beta1.WorkspaceRetain)
 	return claim
 }
 
 // ownersOfClaim are the owners of a claim: a retained one has none.
-func ownersOfClaim(w *v1alpha1.Workspace, retain bool) []metav1.OwnerReference {
+func ownersOfClaim(w *v1beta1.Workspace, retain bool) []metav1.OwnerReference {
 	if retain {
 		return nil
 	}
@@ -140,8 +140,8 @@ func (r *Reconciler) ownClaim(ctx context.Context, f *life.Facts) error {
 	return nil
 }
 
-func owner(w *v1alpha1.Workspace) metav1.OwnerReference {
-	return *metav1.NewControllerRef(w, v1alpha1.GroupVersion.WithKind("Workspace"))
+func owner(w *v1beta1.Workspace) metav1.OwnerReference {
+	return *metav1.NewControllerRef(w, v1beta1.GroupVersion.WithKind("Workspace"))
 }
 
 // claimSandbox claims a sandbox of the pool.
@@ -158,7 +158,7 @@ func (r *Reconciler) claimSandbox(ctx context.Context, f *life.Facts) error {
 }
 
 // sandboxClaimOf has no fields for the pod: with those, agent-sandbox would not use one that runs already.
-func sandboxClaimOf(w *v1alpha1.Workspace) *pools.SandboxClaim {
+func sandboxClaimOf(w *v1beta1.Workspace) *pools.SandboxClaim {
 	return &pools.SandboxClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: template.Name(w),
 			OwnerReferences: []metav1.OwnerReference{owner(w)}},

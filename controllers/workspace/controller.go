@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/workspace/life"
@@ -47,13 +47,13 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("workspace").
-		For(&v1alpha1.Workspace{}, builder.WithPredicates(changes())).
-		Watches(&v1alpha1.Workspace{}, handler.EnqueueRequestsFromMapFunc(r.ofSharer), builder.WithPredicates(changes())).
+		For(&v1beta1.Workspace{}, builder.WithPredicates(changes())).
+		Watches(&v1beta1.Workspace{}, handler.EnqueueRequestsFromMapFunc(r.ofSharer), builder.WithPredicates(changes())).
 		Owns(&corev1.Pod{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
-		Watches(&v1alpha1.Chat{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(chatChanges())).
-		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass),
+		Watches(&v1beta1.Chat{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(chatChanges())).
+		Watches(&v1beta1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
@@ -65,7 +65,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.Sandboxes = &discovered{mapper: mgr.GetRESTMapper(), watch: func() error {
 			return errors.Join(
 				c.Watch(source.Kind[client.Object](mgr.GetCache(), &pools.SandboxClaim{},
-					handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.Workspace{}))),
+					handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.Workspace{}))),
 				c.Watch(source.Kind[client.Object](mgr.GetCache(), &sandboxes.Sandbox{},
 					handler.EnqueueRequestsFromMapFunc(r.ofSandbox))))
 		}}
@@ -75,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile gathers the facts about one workspace, acts on decisions, and writes one status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var w v1alpha1.Workspace
+	var w v1beta1.Workspace
 	if err := r.Client.Get(ctx, req.NamespacedName, &w); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 const maxActs = 4
 
 // report writes the status if it has changed, and returns when to reconcile again.
-func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.Facts, p life.Plan) (ctrl.Result,
+func (r *Reconciler) report(ctx context.Context, w *v1beta1.Workspace, f *life.Facts, p life.Plan) (ctrl.Result,
 	error) {
 	result := ctrl.Result{RequeueAfter: p.Deadline()}
 	next := w.DeepCopy()
@@ -114,7 +114,7 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 		next.Status.Claim = f.Claim.Name
 	}
 	if pod := f.Pod; f.NamesPod() {
-		next.Status.Pod = &v1alpha1.WorkspacePod{Name: pod.Name, UID: string(pod.UID), Address: pod.Status.PodIP}
+		next.Status.Pod = &v1beta1.WorkspacePod{Name: pod.Name, UID: string(pod.UID), Address: pod.Status.PodIP}
 		next.Status.Directory = template.DirectoryIn(pod)
 		next.Status.Template = pod.Annotations[annotationTemplate]
 	}

@@ -19,7 +19,7 @@ import (
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/pods/podspec"
@@ -28,7 +28,7 @@ import (
 )
 
 // gather reads the facts about the workspace, and renders the objects of a new pod.
-func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.Facts, *template.Objects, error) {
+func (r *Reconciler) gather(ctx context.Context, w *v1beta1.Workspace) (*life.Facts, *template.Objects, error) {
 	f := &life.Facts{Workspace: w, Now: r.Now()}
 	if err := r.gatherFamily(ctx, f); err != nil {
 		return nil, nil, err
@@ -52,13 +52,13 @@ func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.F
 
 // gatherNamedPod reads the pod of podRef, and the other workspaces that name it.
 func (r *Reconciler) gatherNamedPod(ctx context.Context, f *life.Facts, name string) error {
-	var all v1alpha1.WorkspaceList
+	var all v1beta1.WorkspaceList
 	err := r.Client.List(ctx, &all, client.InNamespace(f.Workspace.Namespace),
 		client.MatchingFields{index.WorkspacesByPod: name})
 	if err != nil {
 		return fmt.Errorf("listing the workspaces that name Pod %s: %w", name, err)
 	}
-	isOwn := func(w v1alpha1.Workspace) bool { return w.UID == f.Workspace.UID }
+	isOwn := func(w v1beta1.Workspace) bool { return w.UID == f.Workspace.UID }
 	f.Sharers = slices.DeleteFunc(all.Items, isOwn)
 	f.Pod, err = find(ctx, r, f, name, &corev1.Pod{})
 	return err
@@ -102,11 +102,11 @@ func (r *Reconciler) render(ctx context.Context, f *life.Facts) (*template.Objec
 }
 
 // isOffered reports whether workspaces may be made from the template, and whether the model that chose it could do so.
-func isOffered(t *corev1.PodTemplate, by *v1alpha1.WorkspaceTemplateSelector) bool {
+func isOffered(t *corev1.PodTemplate, by *v1beta1.WorkspaceTemplateSelector) bool {
 	if by != nil && !labels.SelectorFromSet(by.Labels()).Matches(labels.Set(t.Labels)) {
 		return false
 	}
-	return t.Labels[v1alpha1.LabelWorkspaceTemplate] == "true"
+	return t.Labels[v1beta1.LabelWorkspaceTemplate] == "true"
 }
 
 // maxFamily bounds how many chats of a family are read.
@@ -115,31 +115,31 @@ const maxFamily = 1000
 // gatherFamily reads what the chats of the family need from the workspace.
 func (r *Reconciler) gatherFamily(ctx context.Context, f *life.Facts) error {
 	w := f.Workspace
-	root, err := find(ctx, r, f, w.Spec.ChatRef.Name, &v1alpha1.Chat{})
+	root, err := find(ctx, r, f, w.Spec.ChatRef.Name, &v1beta1.Chat{})
 	if err != nil || root == nil || !metav1.IsControlledBy(w, root) {
 		return err
 	}
 	f.StoppedAt = root.WorkspaceStoppedAt()
-	var classes v1alpha1.ChatClassList
+	var classes v1beta1.ChatClassList
 	if err := r.Client.List(ctx, &classes, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ChatClasses: %w", err)
 	}
 	if source := chatclass.Of(root, classes.Items).Spec.Workspace; source != nil {
-		f.Retain = new(source.DeletionPolicy == v1alpha1.WorkspaceRetain)
+		f.Retain = new(source.DeletionPolicy == v1beta1.WorkspaceRetain)
 	}
 	f.ActiveAt, err = r.activeAt(ctx, root)
 	return err
 }
 
 // activeAt is when a chat of the family was last active.
-func (r *Reconciler) activeAt(ctx context.Context, root *v1alpha1.Chat) (last time.Time, _ error) {
-	family := []v1alpha1.Chat{*root}
+func (r *Reconciler) activeAt(ctx context.Context, root *v1beta1.Chat) (last time.Time, _ error) {
+	family := []v1beta1.Chat{*root}
 	for i := 0; i < len(family) && i < maxFamily; i++ {
 		chat := &family[i]
 		if at := r.lastActive(chat); at.After(last) {
 			last = at
 		}
-		var below v1alpha1.ChatList
+		var below v1beta1.ChatList
 		if err := r.Client.List(ctx, &below, client.InNamespace(root.Namespace),
 			client.MatchingFields{index.ChatsByParent: chat.Name}); err != nil {
 			return last, fmt.Errorf("listing the sub-chats of %s: %w", chat.Name, err)
@@ -150,11 +150,11 @@ func (r *Reconciler) activeAt(ctx context.Context, root *v1alpha1.Chat) (last ti
 }
 
 // lastActive is when the chat was last active: the transition time of its condition Ready, once it is not.
-func (r *Reconciler) lastActive(chat *v1alpha1.Chat) time.Time {
-	if chat.Status.Phase == v1alpha1.ChatRunning || chat.Status.Phase == v1alpha1.ChatInterrupting {
+func (r *Reconciler) lastActive(chat *v1beta1.Chat) time.Time {
+	if chat.Status.Phase == v1beta1.ChatRunning || chat.Status.Phase == v1beta1.ChatInterrupting {
 		return r.Now()
 	}
-	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionReady)
 	if ready == nil || chat.Status.Turn == nil {
 		return time.Time{}
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -30,12 +30,12 @@ type installed bool
 
 func (i installed) Installed() (bool, error) { return bool(i), nil }
 
-func pooled(w *v1alpha1.Workspace) {
-	w.Spec.Source = v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "pool"}}
+func pooled(w *v1beta1.Workspace) {
+	w.Spec.Source = v1beta1.WorkspaceSource{WarmPoolRef: &v1beta1.WarmPoolReference{Name: "pool"}}
 }
 
-func named(w *v1alpha1.Workspace) {
-	w.Spec.Source = v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "mine"}}
+func named(w *v1beta1.Workspace) {
+	w.Spec.Source = v1beta1.WorkspaceSource{PodRef: &v1beta1.WorkspacePodReference{Name: "mine"}}
 }
 
 func workspacePod(name string, owner client.Object, kind string) *corev1.Pod {
@@ -83,7 +83,7 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 		check.Equal(t, "requests", []reconcile.Request{request}, requeued(t.Context(), o))
 	}
 	reconciled(t, r)
-	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Sandbox != "pool-x7" ||
+	if st, reason := status(t, s); reason != v1beta1.ReasonWorkspaceReady || st.Sandbox != "pool-x7" ||
 		st.Pod.Address != "10.0.0.9" || st.Pod.Name != "pool-x7-pod" {
 		t.Errorf("%s: the status is %+v", reason, st)
 	}
@@ -106,7 +106,7 @@ func TestSandboxNotOwnedByClaimIsIgnored(t *testing.T) {
 	sandbox.OwnerReferences[0].UID = "another"
 	check.OK(t, s.Direct.Update(t.Context(), sandbox))
 	reconciled(t, r)
-	if st, reason := status(t, s); reason != v1alpha1.ReasonPodStarting || st.Sandbox != "" || st.Pod != nil {
+	if st, reason := status(t, s); reason != v1beta1.ReasonPodStarting || st.Sandbox != "" || st.Pod != nil {
 		t.Errorf("%s: the status is %+v", reason, st)
 	}
 }
@@ -117,7 +117,7 @@ func TestMissingAgentSandboxIsReportedAndRetried(t *testing.T) {
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
 		t.Error("it does not ask again")
 	}
-	check.Equal(t, "reason", v1alpha1.ReasonAgentSandboxMissing, reasonOf(t, s))
+	check.Equal(t, "reason", v1beta1.ReasonAgentSandboxMissing, reasonOf(t, s))
 }
 
 func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
@@ -130,19 +130,19 @@ func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
 		return nil
 	}
 	reconciled(t, r)
-	check.Equal(t, "reason", v1alpha1.ReasonAgentSandboxMissing, reasonOf(t, s))
+	check.Equal(t, "reason", v1beta1.ReasonAgentSandboxMissing, reasonOf(t, s))
 }
 
 func TestPodOfPodRefIsUsedUnchanged(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(named))
 	r.Sandboxes = installed(false)
 	reconciled(t, r)
-	check.Equal(t, "reason", v1alpha1.ReasonPodNotFound, reasonOf(t, s))
+	check.Equal(t, "reason", v1beta1.ReasonPodNotFound, reasonOf(t, s))
 	pod := workspacePod("mine", nil, "")
 	check.OK(t, s.Direct.Create(t.Context(), pod))
 	check.Equal(t, "the pod requeues", []reconcile.Request{request}, r.ofPod(t.Context(), pod))
 	reconciled(t, r)
-	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Pod.UID != "p-1" ||
+	if st, reason := status(t, s); reason != v1beta1.ReasonWorkspaceReady || st.Pod.UID != "p-1" ||
 		st.Pod.Name != "mine" {
 		t.Errorf("%s: the status is %+v", reason, st)
 	}
@@ -150,33 +150,33 @@ func TestPodOfPodRefIsUsedUnchanged(t *testing.T) {
 }
 
 func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
-	first := workspace(named, func(w *v1alpha1.Workspace) {
+	first := workspace(named, func(w *v1beta1.Workspace) {
 		w.Name, w.UID, w.Spec.ChatRef.Name = "first", "w-0", "first"
 		w.CreationTimestamp = metav1.NewTime(chattest.Now.Add(-time.Minute))
 	})
 	pod := workspacePod("mine", nil, "")
 	s, r := begin(t, time.Second, workspace(named), first, pod)
 	r.Sandboxes = installed(false)
-	says := func(what string, want v1alpha1.ConditionReason) {
+	says := func(what string, want v1beta1.ConditionReason) {
 		t.Helper()
 		reconciled(t, r)
 		if st, reason := status(t, s); reason != want || st.Pod == nil {
 			t.Errorf("%s: it says %s, and names the pod %+v", what, reason, st.Pod)
 		}
 	}
-	says("beside the first one", v1alpha1.ReasonPodInUse)
+	says("beside the first one", v1beta1.ReasonPodInUse)
 	both := []reconcile.Request{request, {NamespacedName: client.ObjectKeyFromObject(first)}}
 	check.Equal(t, "the first one requeues", both, r.ofSharer(t.Context(), first))
 	for _, gone := range []client.Object{first, pod} {
 		check.OK(t, s.Direct.Delete(t.Context(), gone))
 		if gone == client.Object(first) {
-			says("without the first one", v1alpha1.ReasonPodInUse)
+			says("without the first one", v1beta1.ReasonPodInUse)
 		}
 	}
 	anew := workspacePod("mine", nil, "")
 	anew.UID = "p-2"
 	check.OK(t, s.Direct.Create(t.Context(), anew))
-	says("with another pod", v1alpha1.ReasonWorkspaceReady)
+	says("with another pod", v1beta1.ReasonWorkspaceReady)
 }
 
 // mapper knows agent-sandbox's kinds once they are installed.

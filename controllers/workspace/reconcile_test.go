@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
@@ -36,19 +36,19 @@ var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns",
 func podTemplate() *corev1.PodTemplate {
 	return &corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "go",
-			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+			Labels: map[string]string{v1beta1.LabelWorkspaceTemplate: "true"}},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "go"}}}},
 	}
 }
 
 // workspace is new, and has storage.
-func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
-	w := &v1alpha1.Workspace{
+func workspace(change ...func(*v1beta1.Workspace)) *v1beta1.Workspace {
+	w := &v1beta1.Workspace{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "w-1", Generation: 1,
 			CreationTimestamp: metav1.NewTime(chattest.Now), OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(chattest.Chat("c"), v1alpha1.GroupVersion.WithKind("Chat"))}},
-		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Source: v1alpha1.WorkspaceSource{
-			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go", Storage: &v1alpha1.WorkspaceStorage{}}}},
+				*metav1.NewControllerRef(chattest.Chat("c"), v1beta1.GroupVersion.WithKind("Chat"))}},
+		Spec: v1beta1.WorkspaceSpec{ChatRef: v1beta1.ChatReference{Name: "c"}, Source: v1beta1.WorkspaceSource{
+			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go", Storage: &v1beta1.WorkspaceStorage{}}}},
 	}
 	for _, c := range change {
 		c(w)
@@ -56,7 +56,7 @@ func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
 	return w
 }
 
-func retained(w *v1alpha1.Workspace) { w.Spec.Source.DeletionPolicy = v1alpha1.WorkspaceRetain }
+func retained(w *v1beta1.Workspace) { w.Spec.Source.DeletionPolicy = v1beta1.WorkspaceRetain }
 
 // begin returns a reconciler whose clock stands that long after chattest.Now.
 func begin(t *testing.T, later time.Duration, objects ...client.Object) (*fakeapi.Server, *Reconciler) {
@@ -78,10 +78,10 @@ func reconciled(t *testing.T, r *Reconciler) ctrl.Result {
 	return result
 }
 
-func status(t *testing.T, s *fakeapi.Server) (v1alpha1.WorkspaceStatus, v1alpha1.ConditionReason) {
+func status(t *testing.T, s *fakeapi.Server) (v1beta1.WorkspaceStatus, v1beta1.ConditionReason) {
 	t.Helper()
 	st := fakeapi.Read(t, s, workspace()).Status
-	return st, v1alpha1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady))
+	return st, v1beta1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1beta1.ConditionReady))
 }
 
 // own are the pod and the claim of the workspace; nil where there is none.
@@ -127,7 +127,7 @@ func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
 	runs(t, s)
 	reconciled(t, r)
 	st, reason := status(t, s)
-	if reason != v1alpha1.ReasonWorkspaceReady || st.Pod.Address != "10.0.0.7" || st.Directory != "/workspace" ||
+	if reason != v1beta1.ReasonWorkspaceReady || st.Pod.Address != "10.0.0.7" || st.Directory != "/workspace" ||
 		st.Claim != claim.Name || st.Template == "" {
 		t.Errorf("the status is %+v", st)
 	}
@@ -138,9 +138,9 @@ func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
 }
 
 func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
-	for refused, want := range map[string]v1alpha1.ConditionReason{
-		"create pod": v1alpha1.ReasonPodRejected, "create persistentvolumeclaim": v1alpha1.ReasonStorageRejected,
-		"apply networkpolicy": v1alpha1.ReasonPodRejected, "apply configmap": v1alpha1.ReasonPodRejected,
+	for refused, want := range map[string]v1beta1.ConditionReason{
+		"create pod": v1beta1.ReasonPodRejected, "create persistentvolumeclaim": v1beta1.ReasonStorageRejected,
+		"apply networkpolicy": v1beta1.ReasonPodRejected, "apply configmap": v1beta1.ReasonPodRejected,
 	} {
 		t.Run(refused, func(t *testing.T) {
 			s, r := begin(t, time.Second, workspace(), podTemplate())
@@ -153,7 +153,7 @@ func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
 			}
 			result := reconciled(t, r)
 			st, reason := status(t, s)
-			said := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
+			said := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionStalled)
 			if reason != want || said == nil || !strings.Contains(said.Message, "exceeded quota: nothing") {
 				t.Errorf("it says %+v", st.Conditions)
 			}
@@ -162,7 +162,7 @@ func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
 			}
 			s.Fail = nil
 			reconciled(t, r)
-			check.Equal(t, "reason", v1alpha1.ReasonPodStarting, reasonOf(t, s))
+			check.Equal(t, "reason", v1beta1.ReasonPodStarting, reasonOf(t, s))
 		})
 	}
 }
@@ -182,7 +182,7 @@ func TestUncachedForeignObjectIsLeftUnchanged(t *testing.T) {
 			}
 			reconciled(t, r)
 			st, reason := status(t, s)
-			if reason != v1alpha1.ReasonNameConflict || st.Pod != nil || (st.Claim == "") != (kind == "persistentvolumeclaim") {
+			if reason != v1beta1.ReasonNameConflict || st.Pod != nil || (st.Claim == "") != (kind == "persistentvolumeclaim") {
 				t.Errorf("the status is %+v", st)
 			}
 		})
@@ -190,7 +190,7 @@ func TestUncachedForeignObjectIsLeftUnchanged(t *testing.T) {
 }
 
 // reasonOf is why the workspace is ready, or not.
-func reasonOf(t *testing.T, s *fakeapi.Server) v1alpha1.ConditionReason {
+func reasonOf(t *testing.T, s *fakeapi.Server) v1beta1.ConditionReason {
 	t.Helper()
 	_, reason := status(t, s)
 	return reason
@@ -199,15 +199,15 @@ func reasonOf(t *testing.T, s *fakeapi.Server) v1alpha1.ConditionReason {
 func TestIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	sub := chattest.In("ns", chattest.Chat("sub"))
-	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
+	sub.Spec.ParentRef = &v1beta1.ChatReference{Name: "c"}
 	for name, c := range map[string]struct {
-		phase v1alpha1.ChatPhase
-		want  v1alpha1.ConditionReason
+		phase v1beta1.ChatPhase
+		want  v1beta1.ConditionReason
 	}{
-		"nobody is at work":            {v1alpha1.ChatWaiting, v1alpha1.ReasonWorkspaceStopped},
-		"a sub-chat is at work":        {v1alpha1.ChatRunning, v1alpha1.ReasonWorkspaceReady},
-		"a sub-chat waits for people":  {v1alpha1.ChatRequiresAction, v1alpha1.ReasonWorkspaceStopped},
-		"a sub-chat finishes its call": {v1alpha1.ChatInterrupting, v1alpha1.ReasonWorkspaceReady},
+		"nobody is at work":            {v1beta1.ChatWaiting, v1beta1.ReasonWorkspaceStopped},
+		"a sub-chat is at work":        {v1beta1.ChatRunning, v1beta1.ReasonWorkspaceReady},
+		"a sub-chat waits for people":  {v1beta1.ChatRequiresAction, v1beta1.ReasonWorkspaceStopped},
+		"a sub-chat finishes its call": {v1beta1.ChatInterrupting, v1beta1.ReasonWorkspaceReady},
 	} {
 		t.Run(name, func(t *testing.T) {
 			below := sub.DeepCopy()
@@ -220,7 +220,7 @@ func TestIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 			reconciled(t, r)
 			pod, claim := own(t, s)
 			reason := reasonOf(t, s)
-			if reason != c.want || claim == nil || (pod == nil) != (reason == v1alpha1.ReasonWorkspaceStopped) {
+			if reason != c.want || claim == nil || (pod == nil) != (reason == v1beta1.ReasonWorkspaceStopped) {
 				t.Errorf("it says %s, its pod is %v, its claim %v", reason, pod != nil, claim != nil)
 			}
 		})
@@ -229,14 +229,14 @@ func TestIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 
 func TestIdleTimeStartsWhenLastChatFinishes(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
-	chat.Status.Phase, chat.Status.Turn = v1alpha1.ChatWaiting, &v1alpha1.TurnStatus{}
-	chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
+	chat.Status.Phase, chat.Status.Turn = v1beta1.ChatWaiting, &v1beta1.TurnStatus{}
+	chat.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue,
 		Reason: "TurnCompleted", LastTransitionTime: metav1.NewTime(chattest.Now.Add(2 * time.Hour))}}
 	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
 	reconciled(t, r)
 	runs(t, s)
-	for later, want := range map[time.Duration]v1alpha1.ConditionReason{
-		2*time.Hour + 29*time.Minute: v1alpha1.ReasonWorkspaceReady, 2*time.Hour + 30*time.Minute: v1alpha1.ReasonPodStopping,
+	for later, want := range map[time.Duration]v1beta1.ConditionReason{
+		2*time.Hour + 29*time.Minute: v1beta1.ReasonWorkspaceReady, 2*time.Hour + 30*time.Minute: v1beta1.ReasonPodStopping,
 	} {
 		r.Now = func() time.Time { return chattest.Now.Add(later) }
 		f, _, err := r.gather(t.Context(), fakeapi.Read(t, s, workspace()))
@@ -247,12 +247,12 @@ func TestIdleTimeStartsWhenLastChatFinishes(t *testing.T) {
 
 func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
-	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{}
+	chat.Spec.Workspace = &v1beta1.WorkspaceSource{}
 	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
 	for _, step := range []struct {
-		says  v1alpha1.WorkspaceDeletionPolicy
+		says  v1beta1.WorkspaceDeletionPolicy
 		owned bool
-	}{{"", true}, {v1alpha1.WorkspaceRetain, false}, {v1alpha1.WorkspaceDelete, true}, {v1alpha1.WorkspaceRetain, false}} {
+	}{{"", true}, {v1beta1.WorkspaceRetain, false}, {v1beta1.WorkspaceDelete, true}, {v1beta1.WorkspaceRetain, false}} {
 		before := fakeapi.Read(t, s, chat.DeepCopy())
 		after := before.DeepCopy()
 		after.Spec.Workspace.DeletionPolicy = step.says
@@ -272,11 +272,11 @@ func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 }
 
 func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
-	keeps := chattest.In("ns", chattest.Class("keeps", func(s *v1alpha1.ChatClassSpec) {
-		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{DeletionPolicy: v1alpha1.WorkspaceRetain}
+	keeps := chattest.In("ns", chattest.Class("keeps", func(s *v1beta1.ChatClassSpec) {
+		s.Defaults.Workspace = &v1beta1.WorkspaceSource{DeletionPolicy: v1beta1.WorkspaceRetain}
 	}))
-	deletes := chattest.In("ns", chattest.Class("deletes", func(s *v1alpha1.ChatClassSpec) {
-		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{DeletionPolicy: v1alpha1.WorkspaceDelete}
+	deletes := chattest.In("ns", chattest.Class("deletes", func(s *v1beta1.ChatClassSpec) {
+		s.Defaults.Workspace = &v1beta1.WorkspaceSource{DeletionPolicy: v1beta1.WorkspaceDelete}
 	}))
 	chat := chattest.In("ns", chattest.Chat("c"))
 	s, r := begin(t, time.Second, workspace(), podTemplate(), chat, keeps, deletes)
@@ -299,42 +299,42 @@ func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
 
 func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
-	chat.Status.Phase = v1alpha1.ChatRunning
+	chat.Status.Phase = v1beta1.ChatRunning
 	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
 	reconciled(t, r)
 	runs(t, s)
 	before := fakeapi.Read(t, s, chat.DeepCopy())
 	after := before.DeepCopy()
 	stopped := metav1.NewMicroTime(chattest.Now.Add(time.Second))
-	after.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: &stopped}
+	after.Status.Workspace = &v1beta1.ChatWorkspaceStatus{StoppedAt: &stopped}
 	check.OK(t, s.Direct.Status().Update(t.Context(), after))
 	if !chatChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
 		chatChanges().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
 		t.Error("the event that stops it does not requeue it, or another one does")
 	}
 	reconciled(t, r)
-	if pod, _ := own(t, s); pod != nil || reasonOf(t, s) != v1alpha1.ReasonWorkspaceStopped {
+	if pod, _ := own(t, s); pod != nil || reasonOf(t, s) != v1beta1.ReasonWorkspaceStopped {
 		t.Errorf("its pod is %v, and it says %s", pod != nil, reasonOf(t, s))
 	}
 	w := fakeapi.Read(t, s, workspace())
 	w.Spec.NeededAt = new(metav1.NewMicroTime(chattest.Now.Add(time.Second + time.Microsecond)))
 	check.OK(t, s.Direct.Update(t.Context(), w))
 	reconciled(t, r)
-	check.Equal(t, "reason", v1alpha1.ReasonPodStarting, reasonOf(t, s))
+	check.Equal(t, "reason", v1beta1.ReasonPodStarting, reasonOf(t, s))
 }
 
 func TestTemplateOutsideSelectorIsNotFound(t *testing.T) {
 	for name, c := range map[string]struct {
-		matchLabels map[string]v1alpha1.LabelValue
-		want        v1alpha1.ConditionReason
+		matchLabels map[string]v1beta1.LabelValue
+		want        v1beta1.ConditionReason
 	}{
-		"any":     {nil, v1alpha1.ReasonPodStarting},
-		"its own": {map[string]v1alpha1.LabelValue{v1alpha1.LabelWorkspaceTemplate: "true"}, v1alpha1.ReasonPodStarting},
-		"another": {map[string]v1alpha1.LabelValue{"team": "web"}, v1alpha1.ReasonTemplateNotFound},
+		"any":     {nil, v1beta1.ReasonPodStarting},
+		"its own": {map[string]v1beta1.LabelValue{v1beta1.LabelWorkspaceTemplate: "true"}, v1beta1.ReasonPodStarting},
+		"another": {map[string]v1beta1.LabelValue{"team": "web"}, v1beta1.ReasonTemplateNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, r := begin(t, time.Minute, workspace(func(w *v1alpha1.Workspace) {
-				w.Spec.Source.PodTemplateSelector = &v1alpha1.WorkspaceTemplateSelector{MatchLabels: c.matchLabels}
+			s, r := begin(t, time.Minute, workspace(func(w *v1beta1.Workspace) {
+				w.Spec.Source.PodTemplateSelector = &v1beta1.WorkspaceTemplateSelector{MatchLabels: c.matchLabels}
 			}), podTemplate())
 			reconciled(t, r)
 			check.Equal(t, "reason", c.want, reasonOf(t, s))
@@ -357,7 +357,7 @@ func TestNewTemplateRequeuesWaitingWorkspaces(t *testing.T) {
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
 		t.Error("it is not looked at again after the time that a manifest has")
 	}
-	check.Equal(t, "reason", v1alpha1.ReasonTemplateNotFound, reasonOf(t, s))
+	check.Equal(t, "reason", v1beta1.ReasonTemplateNotFound, reasonOf(t, s))
 	check.Equal(t, "the template requeues", []reconcile.Request{request}, r.ofTemplate(t.Context(), podTemplate()))
 	other := podTemplate()
 	other.Name = "other"
@@ -397,7 +397,7 @@ func TestAFaultOfTheAPIServerOnlyDelays(t *testing.T) {
 		Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
 			return begin(t, time.Second, workspace(), podTemplate())
 		},
-		Request: request, State: []client.ObjectList{&v1alpha1.WorkspaceList{}, &corev1.PodList{},
+		Request: request, State: []client.ObjectList{&v1beta1.WorkspaceList{}, &corev1.PodList{},
 			&corev1.PersistentVolumeClaimList{}},
 		Settled: map[string][]fakeapi.Fault{
 			// A workspace that is gone needs nothing; a chat may be gone before it.
@@ -408,15 +408,15 @@ func TestAFaultOfTheAPIServerOnlyDelays(t *testing.T) {
 }
 
 func TestSpecOrStatusChangeRequeuesWorkspace(t *testing.T) {
-	before := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1}}
+	before := &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1}}
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.Workspace)
+		change func(*v1beta1.Workspace)
 		want   bool
 	}{
-		"its spec has changed":      {func(w *v1alpha1.Workspace) { w.Generation++ }, true},
-		"its status was written":    {func(w *v1alpha1.Workspace) { w.Status.Phase = v1alpha1.WorkspacePhaseReady }, true},
-		"somebody has put a label":  {func(w *v1alpha1.Workspace) { w.Labels = map[string]string{"a": "b"} }, false},
-		"it was only written again": {func(w *v1alpha1.Workspace) { w.ResourceVersion = "2" }, false},
+		"its spec has changed":      {func(w *v1beta1.Workspace) { w.Generation++ }, true},
+		"its status was written":    {func(w *v1beta1.Workspace) { w.Status.Phase = v1beta1.WorkspacePhaseReady }, true},
+		"somebody has put a label":  {func(w *v1beta1.Workspace) { w.Labels = map[string]string{"a": "b"} }, false},
+		"it was only written again": {func(w *v1beta1.Workspace) { w.ResourceVersion = "2" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/workspace/template"
@@ -34,8 +34,8 @@ func ofClaim(_ context.Context, o client.Object) []reconcile.Request {
 // status before the last write may have found no difference to write.
 func changes() predicate.Predicate {
 	written := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.Workspace)
-		after, too := e.ObjectNew.(*v1alpha1.Workspace)
+		before, ok := e.ObjectOld.(*v1beta1.Workspace)
+		after, too := e.ObjectNew.(*v1beta1.Workspace)
 		return ok && too && !equality.Semantic.DeepEqual(before.Status, after.Status)
 	}}
 	return predicate.Or(predicate.GenerationChangedPredicate{}, written)
@@ -48,15 +48,15 @@ func chatChanges() predicate.Funcs {
 		CreateFunc: func(event.CreateEvent) bool { return false }, // Each workspace is reconciled when the manager starts.
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.Chat)
-			after, too := e.ObjectNew.(*v1alpha1.Chat)
+			before, ok := e.ObjectOld.(*v1beta1.Chat)
+			after, too := e.ObjectNew.(*v1beta1.Chat)
 			return ok && too && (!after.WorkspaceStoppedAt().Equal(before.WorkspaceStoppedAt()) ||
 				deletionPolicy(after) != deletionPolicy(before) || after.Spec.ChatClassName != before.Spec.ChatClassName)
 		},
 	}
 }
 
-func deletionPolicy(chat *v1alpha1.Chat) v1alpha1.WorkspaceDeletionPolicy {
+func deletionPolicy(chat *v1beta1.Chat) v1beta1.WorkspaceDeletionPolicy {
 	if chat.Spec.Workspace == nil {
 		return ""
 	}
@@ -65,12 +65,12 @@ func deletionPolicy(chat *v1alpha1.Chat) v1alpha1.WorkspaceDeletionPolicy {
 
 // ofClass are all workspaces of the namespace of a class, which may have their deletion policy.
 func (r *Reconciler) ofClass(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.list(ctx, o.GetNamespace(), func(*v1alpha1.Workspace) bool { return true })
+	return r.list(ctx, o.GetNamespace(), func(*v1beta1.Workspace) bool { return true })
 }
 
 // ofTemplate are the workspaces that wait for a template.
 func (r *Reconciler) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.list(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+	return r.list(ctx, o.GetNamespace(), func(w *v1beta1.Workspace) bool {
 		ref := w.Spec.Source.PodTemplateRef
 		return ref != nil && ref.Name == o.GetName() && w.Status.Pod == nil
 	})
@@ -94,7 +94,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 
 // ofSharer are the workspaces whose podRef names the same pod as a workspace, which may have released or taken it.
 func (r *Reconciler) ofSharer(ctx context.Context, o client.Object) []reconcile.Request {
-	w, ok := o.(*v1alpha1.Workspace)
+	w, ok := o.(*v1beta1.Workspace)
 	if !ok || w.Spec.Source.PodRef == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (r *Reconciler) ofSharer(ctx context.Context, o client.Object) []reconcile.
 }
 
 func (r *Reconciler) ofPodName(ctx context.Context, namespace, pod string) []reconcile.Request {
-	isNamed := func(w *v1alpha1.Workspace) bool { return w.Spec.Source.PodRef != nil }
+	isNamed := func(w *v1beta1.Workspace) bool { return w.Spec.Source.PodRef != nil }
 	return r.list(ctx, namespace, isNamed, client.MatchingFields{index.WorkspacesByPod: pod})
 }
 
@@ -112,15 +112,15 @@ func (r *Reconciler) ofSandbox(ctx context.Context, o client.Object) []reconcile
 	if owner == nil || owner.Kind != "SandboxClaim" {
 		return nil // It is in the pool.
 	}
-	return r.list(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+	return r.list(ctx, o.GetNamespace(), func(w *v1beta1.Workspace) bool {
 		return w.Spec.Source.WarmPoolRef != nil && template.Name(w) == owner.Name
 	})
 }
 
 // list returns requests for the workspaces of a namespace that are selected.
-func (r *Reconciler) list(ctx context.Context, namespace string, isSelected func(*v1alpha1.Workspace) bool,
+func (r *Reconciler) list(ctx context.Context, namespace string, isSelected func(*v1beta1.Workspace) bool,
 	opts ...client.ListOption) (requests []reconcile.Request) {
-	var list v1alpha1.WorkspaceList
+	var list v1beta1.WorkspaceList
 	if !requeue.List(ctx, r.Client, &list, append(opts, client.InNamespace(namespace))...) {
 		return nil
 	}

@@ -30,7 +30,7 @@ func TestListsOfTheRepository(t *testing.T) {
 	for list, want := range map[string][]string{
 		"unit-race": {"controllers/chat", "internal/pods/capacity", "internal/gateway/auth", "internal/stream/relay",
 			"hack/testplan", "test/soak"},
-		"unit-plain":  {"api/v1alpha1", "internal/chat/cost", "internal/chat/fence", "internal/approval/toolpolicy"},
+		"unit-plain":  {"api/v1beta1", "internal/chat/cost", "internal/chat/fence", "internal/approval/toolpolicy"},
 		"cluster":     {"hack/localcluster/internal/image", "hack/localcluster/internal/storage"},
 		"integration": {"internal/gateway", "internal/cli/verbs", "test/admission", "test/columns", "test/integration"},
 		"crash":       {"test/crash", "test/load", "test/memory", "test/model", "test/model/reference", "test/shard"},

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -61,11 +61,11 @@ func TestInputThatDoesNotFitIsNotShown(t *testing.T) {
 		fits bool
 	}{
 		"nothing":             {"", true},
-		"just enough":         {command(strings.Repeat("a", v1alpha1.MaxPendingInput-len(command("")))), true},
-		"one byte more":       {command(strings.Repeat("a", v1alpha1.MaxPendingInput-len(command(""))+1)), false},
+		"just enough":         {command(strings.Repeat("a", v1beta1.MaxPendingInput-len(command("")))), true},
+		"one byte more":       {command(strings.Repeat("a", v1beta1.MaxPendingInput-len(command(""))+1)), false},
 		"spaces hide a part":  {hidden, false},
 		"spaces of members":   {`{"a":1,` + strings.Repeat(" ", 20000) + `"b":2}`, true},
-		"letters with escape": {command(strings.Repeat("\u202e", v1alpha1.MaxPendingInput/6)), false},
+		"letters with escape": {command(strings.Repeat("\u202e", v1beta1.MaxPendingInput/6)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check.Equal(t, "result", c.fits, Fits(c.raw))
@@ -112,29 +112,29 @@ func decoded(t *testing.T, raw string) string {
 // The digest is documented, so that other clients can compute it: this one is by
 // printf '12:current_time,18:{"timezone":"UTC"},0:,0:,' | sha256sum.
 func TestDigestIsOfNetstrings(t *testing.T) {
-	call := Of(&v1alpha1.ToolCall{ID: "1", Name: "current_time", Input: `{"timezone": "UTC"}`,
-		RequiresAction: v1alpha1.RequiresApproval})
+	call := Of(&v1beta1.ToolCall{ID: "1", Name: "current_time", Input: `{"timezone": "UTC"}`,
+		RequiresAction: v1beta1.RequiresApproval})
 	const want = "sha256:03dbd3c7492b10c0aaeab4da520e37d4d107c106fd5e1004ade01eea7933c3c4"
 	if call.Digest != want {
 		t.Errorf("the digest is %s", call.Digest)
 	}
-	if client := Of(&v1alpha1.ToolCall{Name: "x", RequiresAction: v1alpha1.RequiresClient}); client.Digest != "" {
+	if client := Of(&v1beta1.ToolCall{Name: "x", RequiresAction: v1beta1.RequiresClient}); client.Digest != "" {
 		t.Errorf("a call for a client has digest %s", client.Digest)
 	}
 }
 
 func TestDecisionAppliesOnlyToWhatWasSeen(t *testing.T) {
-	first := OfQuestion(&v1alpha1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Who?"}}}`})
-	second := OfQuestion(&v1alpha1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Your PIN?"}}}`})
+	first := OfQuestion(&v1beta1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Who?"}}}`})
+	second := OfQuestion(&v1beta1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Your PIN?"}}}`})
 	for name, c := range map[string]struct {
-		decision v1alpha1.ToolDecision
+		decision v1beta1.ToolDecision
 		applies  bool
 	}{
-		"approved as seen":      {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: second.Digest}, true},
-		"approved before":       {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: first.Digest}, false},
-		"approved unseen":       {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove}, false},
-		"denied unseen":         {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny}, true},
-		"denied something else": {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny, Digest: first.Digest}, false},
+		"approved as seen":      {v1beta1.ToolDecision{Decision: v1beta1.DecisionApprove, Digest: second.Digest}, true},
+		"approved before":       {v1beta1.ToolDecision{Decision: v1beta1.DecisionApprove, Digest: first.Digest}, false},
+		"approved unseen":       {v1beta1.ToolDecision{Decision: v1beta1.DecisionApprove}, false},
+		"denied unseen":         {v1beta1.ToolDecision{Decision: v1beta1.DecisionDeny}, true},
+		"denied something else": {v1beta1.ToolDecision{Decision: v1beta1.DecisionDeny, Digest: first.Digest}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check.Equal(t, "result", c.applies, Applies(&c.decision, &second))
@@ -143,15 +143,15 @@ func TestDecisionAppliesOnlyToWhatWasSeen(t *testing.T) {
 }
 
 func TestQuestionsThatDoNotFitAreNotAsked(t *testing.T) {
-	long := `{"a":{"params":{"message":"` + strings.Repeat("\u202e", v1alpha1.MaxInputRequests/6) + `"}}}`
+	long := `{"a":{"params":{"message":"` + strings.Repeat("\u202e", v1beta1.MaxInputRequests/6) + `"}}}`
 	for name, c := range map[string]struct {
-		question v1alpha1.ToolQuestion
+		question v1beta1.ToolQuestion
 		fits     bool
 	}{
-		"short":             {v1alpha1.ToolQuestion{Requests: `{"a":{}}`}, true},
-		"long when escaped": {v1alpha1.ToolQuestion{Requests: long}, false},
-		"no JSON":           {v1alpha1.ToolQuestion{Requests: "{"}, false},
-		"a long proposal":   {v1alpha1.ToolQuestion{Proposal: strings.Repeat("a", v1alpha1.MaxProposal+1)}, false},
+		"short":             {v1beta1.ToolQuestion{Requests: `{"a":{}}`}, true},
+		"long when escaped": {v1beta1.ToolQuestion{Requests: long}, false},
+		"no JSON":           {v1beta1.ToolQuestion{Requests: "{"}, false},
+		"a long proposal":   {v1beta1.ToolQuestion{Proposal: strings.Repeat("a", v1beta1.MaxProposal+1)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check.Equal(t, "result", c.fits, QuestionFits(&c.question))

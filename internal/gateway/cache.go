@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/chatlist"
 )
 
@@ -72,26 +72,26 @@ func objectOf[T any](obj any) T {
 
 // chats caches every chat of the cluster, without the texts in it, and notifies the followers of a chat of its changes.
 type chats struct {
-	*informer[*v1alpha1.Chat]
+	*informer[*v1beta1.Chat]
 	logs      *chatlist.Logs
 	listeners listeners
 }
 
 func newChats(source cache.ListerWatcher) (_ *chats, err error) {
 	c := &chats{logs: chatlist.NewLogs()}
-	c.informer, err = newInformer(source, &v1alpha1.Chat{},
+	c.informer, err = newInformer(source, &v1beta1.Chat{},
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, withoutTexts, c.changed)
 	return c, err
 }
 
 // withoutTexts drops what followers do not need and what can be large: a prompt can have half a megabyte.
-func withoutTexts(chat *v1alpha1.Chat) *v1alpha1.Chat {
+func withoutTexts(chat *v1beta1.Chat) *v1beta1.Chat {
 	chat.ManagedFields, chat.Annotations, chat.Labels = nil, nil, nil
-	chat.Spec = v1alpha1.ChatSpec{ParentRef: chat.Spec.ParentRef, Suspend: chat.Spec.Suspend}
+	chat.Spec = v1beta1.ChatSpec{ParentRef: chat.Spec.ParentRef, Suspend: chat.Spec.Suspend}
 	return chat
 }
 
-func (c *chats) changed(before, after *v1alpha1.Chat) {
+func (c *chats) changed(before, after *v1beta1.Chat) {
 	c.logs.Changed(before, after)
 	if chat := cmp.Or(after, before); chat != nil {
 		c.listeners.notify(chat.Namespace + "/" + chat.Name)
@@ -99,14 +99,14 @@ func (c *chats) changed(before, after *v1alpha1.Chat) {
 }
 
 // List implements chatlist.Chats.
-func (c *chats) List(namespace string) []*v1alpha1.Chat {
+func (c *chats) List(namespace string) []*v1beta1.Chat {
 	return c.indexed(cache.NamespaceIndex, namespace)
 }
 
 // Get implements chatlist.Chats.
-func (c *chats) Get(namespace, name string) *v1alpha1.Chat {
+func (c *chats) Get(namespace, name string) *v1beta1.Chat {
 	obj, _, _ := c.GetStore().GetByKey(namespace + "/" + name) // It never fails.
-	return objectOf[*v1alpha1.Chat](obj)
+	return objectOf[*v1beta1.Chat](obj)
 }
 
 // watcher is the view of one chat that one follower has. It implements follow.Chats.
@@ -125,7 +125,7 @@ func (c *chats) watch(namespace, name string) *watcher {
 }
 
 // Latest implements follow.Chats.
-func (w *watcher) Latest() *v1alpha1.Chat {
+func (w *watcher) Latest() *v1beta1.Chat {
 	namespace, name, _ := strings.Cut(w.key, "/")
 	return w.chats.Get(namespace, name)
 }

@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // edit gives a User message another content and begins its turn again, at the place that it has in its status.
-func (c *conversation) edit(msg *v1alpha1.ChatMessage, content string) {
+func (c *conversation) edit(msg *v1beta1.ChatMessage, content string) {
 	c.in.t.Helper()
 	msg.Spec.Content = content
 	check.OK(c.in.t, cluster.Client.Update(c.in.t.Context(), msg))
 	h := &c.chat.Status.History
 	h.Version, h.Head, h.Length = h.Version+1, msg.Name, *msg.Status.Index+1
-	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: msg.Name, Parent: msg.Status.Parent, Index: *msg.Status.Index,
+	c.chat.Status.Turn = &v1beta1.TurnStatus{Message: msg.Name, Parent: msg.Status.Parent, Index: *msg.Status.Index,
 		HistoryVersion: h.Version}
 }
 
@@ -59,7 +59,7 @@ func TestOldTextOfEditedMessageIsNotStreamed(t *testing.T) {
 	c.commit()
 	c.settle(q1)
 	l.waitID("1.1.1.1")
-	c.finish(v1alpha1.RoleAssistant, "a b")
+	c.finish(v1beta1.RoleAssistant, "a b")
 	c.commit()
 	l.waitID("2.0.2")
 	away.waitID("2.0.2")
@@ -67,7 +67,7 @@ func TestOldTextOfEditedMessageIsNotStreamed(t *testing.T) {
 	c.attempt(1)
 	c.commit()
 	c.settle(q1)
-	c.finish(v1alpha1.RoleAssistant, "now I see")
+	c.finish(v1beta1.RoleAssistant, "now I see")
 	c.ask("q2", 4) // so that the chat's own status says nothing of q1
 	c.commit()
 	want := map[string]string{"3.0.1": "what I meant", "4.0.2": "now I see", "4.0.3": "question q2"}

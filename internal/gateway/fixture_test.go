@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/auth"
 	operations "parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/kube/apiclient"
@@ -100,7 +100,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 		Notes: api.Messages(in.namespace).ListerWatcher(NoteSelector),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", in.namespace,
 			func(o *metav1.ListOptions) { o.LabelSelector = "parley.dev/component=generation" }),
-		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+		GetMessage: func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 			in.mu.Lock()
 			defer in.mu.Unlock()
 			in.gets.Add(1)
@@ -245,11 +245,11 @@ func (in *installation) get(ctx context.Context, path, token string, header map[
 }
 
 func (in *installation) path(chat string) string {
-	return "/v1alpha1/namespaces/" + in.namespace + "/chats/" + chat + "/stream"
+	return "/v1beta1/namespaces/" + in.namespace + "/chats/" + chat + "/stream"
 }
 
 func (in *installation) list() string {
-	return "/v1alpha1/namespaces/" + in.namespace + "/chats?watch"
+	return "/v1beta1/namespaces/" + in.namespace + "/chats?watch"
 }
 
 func waitUntil(t *testing.T, what string, done func() bool) {

@@ -180,20 +180,20 @@ func (g *Gateway) Handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	const oneChat = "/v1alpha1/namespaces/{namespace}/chats/{chat}/stream"
+	const oneChat = "/v1beta1/namespaces/{namespace}/chats/{chat}/stream"
 	mux.HandleFunc("GET "+oneChat, g.handle(g.openChat))
 	mux.HandleFunc(oneChat, refusal.Only("GET, HEAD", g.refuse)) // The operations do not know this path.
 	operations, _ := rest.New(rest.Options{Client: g.config.Callers, Requests: g.config.Limits.Requests,
 		Now: g.config.Now, Permit: g.config.Checker.Permit, Refused: g.refused})
 	list := g.handle(g.openList)
-	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /v1beta1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
 			list(w, r)
 			return
 		}
 		operations.ServeHTTP(w, r)
 	})
-	mux.Handle("/v1alpha1/", operations)
+	mux.Handle("/v1beta1/", operations)
 	protocols := compat.New(compat.Options{Client: g.config.Callers, May: g.may, Follow: g.follow, Now: g.config.Now,
 		Permit: g.config.Checker.Permit, Refused: g.refused})
 	mux.Handle("/v1/", protocols)

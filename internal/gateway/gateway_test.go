@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/test/kit/check"
@@ -55,20 +55,20 @@ func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
 	c.attempt(2) // the first was lost
 	c.say("A ", "B ")
 	until("1.2.2.1")
-	c.finish(v1alpha1.RoleAssistant, "A B C")
+	c.finish(v1beta1.RoleAssistant, "A B C")
 	c.attempt(1)
 	c.say("tool ")
 	until("2.1.1.2")
-	c.finish(v1alpha1.RoleTool, "tool")
+	c.finish(v1beta1.RoleTool, "tool")
 	c.attempt(1)
 	c.say("x ")
 	until("3.1.1.3")
-	c.finish(v1alpha1.RoleAssistant, "x y")
+	c.finish(v1beta1.RoleAssistant, "x y")
 	c.ask("q2", 4) // promoted by the same write
 	c.attempt(1)
 	c.say("last ")
 	until("4.1.1.5")
-	c.finish(v1alpha1.RoleAssistant, "last words")
+	c.finish(v1beta1.RoleAssistant, "last words")
 	until("5.0.6")
 
 	want := strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 4.0.4 4.0.5 " +
@@ -95,7 +95,7 @@ func TestHundredFollowersShareOneMessageFetch(t *testing.T) {
 	}
 	in.gets.Store(0)
 	c.attempt(1)
-	c.finish(v1alpha1.RoleAssistant, "reply")
+	c.finish(v1beta1.RoleAssistant, "reply")
 	c.commit()
 	for _, l := range all {
 		check.Equal(t, "events", []string{"2.0.2"}, ids(l.waitID("2.0.2")))
@@ -117,7 +117,7 @@ func TestForbiddenRequestIsRefusedWithRemedy(t *testing.T) {
 		"another audience":  {in.tokenOf("viewer", "elsewhere"), in.path("chat"), 401, "does not know this token"},
 		"no right": {in.tokenOf("stranger"), in.path("chat"), 403, "may not get chats/stream in namespace " +
 			in.namespace + ": ask for the ClusterRole parley-chat-viewer"},
-		"no right elsewhere":   {in.token, "/v1alpha1/namespaces/default/chats/chat/stream", 403, "in namespace default"},
+		"no right elsewhere":   {in.token, "/v1beta1/namespaces/default/chats/chat/stream", 403, "in namespace default"},
 		"no such chat":         {in.token, in.path("other"), 404, "there is no chat other in namespace " + in.namespace},
 		"a bad id":             {in.token, in.path("chat") + "?lastEventId=7", 400, "CHAT.VERSION.ATTEMPT.SEQ.N"},
 		"a bad place to start": {in.token, in.path("chat") + "?from=then", 400, "from must be now"},
@@ -199,7 +199,7 @@ func TestAnAbsentRelayCostsThePreviewAlone(t *testing.T) {
 	c.say("c ")
 	l.waitID("1.1.3.1") // the relay has everything again, and the listener missed nothing
 	in.relay.Stop()
-	c.finish(v1alpha1.RoleAssistant, "a b c d")
+	c.finish(v1beta1.RoleAssistant, "a b c d")
 	c.commit()
 	got := ids(l.waitID("2.0.2"))
 	check.Equal(t, "events", strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2"), got)
@@ -248,7 +248,7 @@ func TestASlowClientIsCut(t *testing.T) {
 	text := strings.Repeat("y", 1000<<10)
 	for range 8 { // more than the network between the two can hold
 		c.attempt(1)
-		c.finish(v1alpha1.RoleAssistant, text)
+		c.finish(v1beta1.RoleAssistant, text)
 	}
 	c.commit()
 	waitUntil(t, "it is cut", func() bool { return watching() == 0 })
@@ -263,8 +263,8 @@ func TestASlowClientIsCut(t *testing.T) {
 func TestWhatIsRememberedOfChatsHoldsNoTexts(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
-	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("secret"),
-		Spec: v1alpha1.ChatSpec{Prompt: "private", SystemPrompt: "private"}})
+	in.create(&v1beta1.Chat{ObjectMeta: in.meta("secret"),
+		Spec: v1beta1.ChatSpec{Prompt: "private", SystemPrompt: "private"}})
 	w := in.gateway.chats.watch(in.namespace, "secret")
 	defer w.stop()
 	waitUntil(t, "the chat is known", func() bool { return w.Latest() != nil })

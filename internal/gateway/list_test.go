@@ -13,7 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -42,8 +42,8 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	binding := in.lister("viewer")
 	a := in.converse("a")
-	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("b"),
-		Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "a"}, Prompt: "private"}})
+	in.create(&v1beta1.Chat{ObjectMeta: in.meta("b"),
+		Spec: v1beta1.ChatSpec{ParentRef: &v1beta1.ChatReference{Name: "a"}, Prompt: "private"}})
 	waitUntil(t, "the gateway knows them", func() bool { return len(in.gateway.chats.List(in.namespace)) == 2 })
 	l := in.listenAt(in.list(), "")
 	events := l.waitName(stream.EventSynced)
@@ -51,11 +51,11 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 		strings.Contains(events[0].Data+events[1].Data, "private") {
 		t.Errorf("got %+v", events)
 	}
-	a.chat.Status.Title, a.chat.Status.Phase, a.chat.Status.LastReply = "Networks", v1alpha1.ChatWaiting,
+	a.chat.Status.Title, a.chat.Status.Phase, a.chat.Status.LastReply = "Networks", v1beta1.ChatWaiting,
 		"Look at the node's"
 	a.commit()
 	events = l.wait("the change", func(e event) bool { return strings.Contains(e.Data, "Networks") })
-	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1alpha1.ChatWaiting {
+	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1beta1.ChatWaiting {
 		t.Errorf("got %+v", got)
 	}
 	check.OK(t, cluster.Client.Delete(t.Context(), a.chat))
@@ -83,7 +83,7 @@ func TestListOfChatsNeedsItsRight(t *testing.T) {
 		"may list":              {in.tokenOf("second"), in.list(), http.StatusOK},
 		"no known way to watch": {in.tokenOf("second"), in.list() + "=no", http.StatusBadRequest},
 		"a bad id":              {in.tokenOf("second"), in.list() + "&lastEventId=1.0.1", http.StatusBadRequest},
-		"elsewhere": {in.tokenOf("second"), "/v1alpha1/namespaces/default/chats?watch=true",
+		"elsewhere": {in.tokenOf("second"), "/v1beta1/namespaces/default/chats?watch=true",
 			http.StatusForbidden},
 	} {
 		resp := in.get(t.Context(), tt.path, tt.token, nil)

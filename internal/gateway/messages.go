@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/netguard/limit"
@@ -40,7 +40,7 @@ const (
 )
 
 // GetMessage fetches a ChatMessage from the API server.
-type GetMessage func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error)
+type GetMessage func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error)
 
 // messages fetches messages, each once for all that follow the chat at the same time. A message of a person can be
 // edited, or deleted and created again, so a kept one is used only for the commit that it was kept for. It implements
@@ -68,7 +68,7 @@ func newMessages(get, cached GetMessage) *messages {
 }
 
 // Get implements follow.Messages.
-func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+func (m *messages) Get(ctx context.Context, chat *v1beta1.Chat, place follow.Place) (*follow.Committed, error) {
 	key := fmt.Sprintf("%s/%d/%s", chat.UID, place.Index, place.Name)
 	if found := m.lookup(key, place.Version); found != nil {
 		return found, nil
@@ -93,7 +93,7 @@ func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 }
 
 // certain reads a committed message: from the API server's cache, if that surely has what was committed.
-func (m *messages) certain(ctx context.Context, chat *v1alpha1.Chat, name string) (*v1alpha1.ChatMessage, error) {
+func (m *messages) certain(ctx context.Context, chat *v1beta1.Chat, name string) (*v1beta1.ChatMessage, error) {
 	if m.cached != nil && history.MayBeCertain(chat, name) {
 		if msg, err := m.fetch(ctx, m.cached, chat.Namespace, name); err == nil && history.Certain(chat, msg) {
 			return msg, nil
@@ -103,7 +103,7 @@ func (m *messages) certain(ctx context.Context, chat *v1alpha1.Chat, name string
 }
 
 // fetch reads a message, as one of maxFetches at a time.
-func (m *messages) fetch(ctx context.Context, get GetMessage, namespace, name string) (*v1alpha1.ChatMessage, error) {
+func (m *messages) fetch(ctx context.Context, get GetMessage, namespace, name string) (*v1beta1.ChatMessage, error) {
 	release, err := m.fetches.Acquire(ctx, 1)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (m *messages) keep(key string, message *follow.Committed) {
 }
 
 // Look implements follow.Queue.
-func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error) {
+func (m *messages) Look(ctx context.Context, chat *v1beta1.Chat, name string) (stream.QueuedMessage, error) {
 	key := "queue/" + string(chat.UID) + "/" + name
 	if seen, ok := m.previews.Get(key); ok {
 		return seen.(stream.QueuedMessage), nil
@@ -170,24 +170,24 @@ func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (
 }
 
 // NoteSelector is the field selector of the messages that Config.Notes lists and watches.
-const NoteSelector = "spec.visibility=" + string(v1alpha1.VisibleToUsers)
+const NoteSelector = "spec.visibility=" + string(v1beta1.VisibleToUsers)
 
 // notesByChat is the index of the notes of a chat.
 const notesByChat = "chat"
 
 // notes caches which messages for people only exist, without their content. It implements follow.Notes.
 type notes struct {
-	*informer[*v1alpha1.ChatMessage]
+	*informer[*v1beta1.ChatMessage]
 	messages *messages
 }
 
 // newNotes caches the notes of the source. It calls changed with the key of a chat whose notes may have changed.
 func newNotes(source cache.ListerWatcher, messages *messages, changed func(chat string)) (*notes, error) {
 	byChat := func(obj any) ([]string, error) {
-		return []string{chatOfNote(objectOf[*v1alpha1.ChatMessage](obj))}, nil
+		return []string{chatOfNote(objectOf[*v1beta1.ChatMessage](obj))}, nil
 	}
-	informer, err := newInformer(source, &v1alpha1.ChatMessage{}, cache.Indexers{notesByChat: byChat}, withoutContent,
-		func(before, after *v1alpha1.ChatMessage) {
+	informer, err := newInformer(source, &v1beta1.ChatMessage{}, cache.Indexers{notesByChat: byChat}, withoutContent,
+		func(before, after *v1beta1.ChatMessage) {
 			if note := cmp.Or(after, before); note != nil {
 				changed(chatOfNote(note))
 			}
@@ -195,24 +195,24 @@ func newNotes(source cache.ListerWatcher, messages *messages, changed func(chat 
 	return &notes{informer, messages}, err
 }
 
-func chatOfNote(note *v1alpha1.ChatMessage) string {
+func chatOfNote(note *v1beta1.ChatMessage) string {
 	return note.Namespace + "/" + note.Spec.ChatRef.Name
 }
 
 // withoutContent keeps the identity and the place of a note.
-func withoutContent(note *v1alpha1.ChatMessage) *v1alpha1.ChatMessage {
-	return &v1alpha1.ChatMessage{
+func withoutContent(note *v1beta1.ChatMessage) *v1beta1.ChatMessage {
+	return &v1beta1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: note.Namespace, Name: note.Name, UID: note.UID,
 			Generation: note.Generation, ResourceVersion: note.ResourceVersion, CreationTimestamp: note.CreationTimestamp,
 			DeletionTimestamp: note.DeletionTimestamp},
-		Spec: v1alpha1.ChatMessageSpec{ChatRef: note.Spec.ChatRef, Visibility: note.Spec.Visibility},
-		Status: v1alpha1.ChatMessageStatus{State: note.Status.State, ChatUID: note.Status.ChatUID,
+		Spec: v1beta1.ChatMessageSpec{ChatRef: note.Spec.ChatRef, Visibility: note.Spec.Visibility},
+		Status: v1beta1.ChatMessageStatus{State: note.Status.State, ChatUID: note.Status.ChatUID,
 			Index: note.Status.Index},
 	}
 }
 
 // Of implements follow.Notes.
-func (n *notes) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
+func (n *notes) Of(chat *v1beta1.Chat) (refs []follow.NoteRef) {
 	for _, msg := range n.indexed(notesByChat, chat.Namespace+"/"+chat.Name) {
 		if note, ok := follow.NoteOf(chat, msg); ok {
 			refs = append(refs, note)
@@ -222,11 +222,11 @@ func (n *notes) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
 }
 
 // Read implements follow.Notes. All that follow the chat at the same time cost one fetch.
-func (n *notes) Read(ctx context.Context, chat *v1alpha1.Chat, note follow.NoteRef) (*v1alpha1.ChatMessage, error) {
+func (n *notes) Read(ctx context.Context, chat *v1beta1.Chat, note follow.NoteRef) (*v1beta1.ChatMessage, error) {
 	// A fetch that began for an earlier generation may bring that.
 	key := fmt.Sprintf("note/%s/%s@%d", note.UID, note.Name, note.Generation)
 	return limit.Shared(ctx, &n.messages.fetching, key, fetchTimeout,
-		func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+		func(ctx context.Context) (*v1beta1.ChatMessage, error) {
 			return n.messages.fetch(ctx, n.messages.get, chat.Namespace, note.Name)
 		})
 }

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -49,13 +49,13 @@ func TestOfAMessageTheNewestCommitIsKept(t *testing.T) {
 
 func TestRecreatedMessageIsFetchedAgain(t *testing.T) {
 	chat, output, fetches := chattest.Chat("c", chattest.UID("uid")), "4711", 0
-	m := newMessages(func(_ context.Context, _, name string) (*v1alpha1.ChatMessage, error) {
+	m := newMessages(func(_ context.Context, _, name string) (*v1beta1.ChatMessage, error) {
 		fetches++
-		return chattest.Brings("c", name, v1alpha1.ToolResult{ID: "call_1", Output: output}), nil
+		return chattest.Brings("c", name, v1beta1.ToolResult{ID: "call_1", Output: output}), nil
 	}, nil)
 	get := func(version int64) string {
-		chat.Status.History = v1alpha1.HistoryStatus{Version: version, Head: "results", Length: 3}
-		chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "results", Position: 2, HistoryVersion: version}}
+		chat.Status.History = v1beta1.HistoryStatus{Version: version, Head: "results", Length: 3}
+		chat.Status.Internal.Tail = []v1beta1.CommittedMessage{{Message: "results", Position: 2, HistoryVersion: version}}
 		message, err := m.Get(t.Context(), chat, follow.PlaceOf(chat, "results", 2, nil))
 		check.OK(t, err)
 		return string(message.Data)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -17,10 +17,10 @@ func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
 	c := in.converse("c")
 	l := in.listen("c", "", 0)
 	l.waitName(stream.EventStatus)
-	note := &v1alpha1.ChatMessage{ObjectMeta: in.meta("n"), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "c"}, Content: "the customer has called", Visibility: v1alpha1.VisibleToUsers}}
+	note := &v1beta1.ChatMessage{ObjectMeta: in.meta("n"), Spec: v1beta1.ChatMessageSpec{
+		ChatRef: v1beta1.ChatReference{Name: "c"}, Content: "the customer has called", Visibility: v1beta1.VisibleToUsers}}
 	in.create(note)
-	note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(c.chat.UID),
+	note.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageNoted, ChatUID: string(c.chat.UID),
 		Index: new(int64(0))}
 	check.OK(t, cluster.Client.Status().Update(t.Context(), note))
 	told := l.waitName(stream.EventNote)

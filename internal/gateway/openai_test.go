@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/check"
 )
@@ -88,11 +88,11 @@ func (c *compatible) does(method, path, body string, headers ...string) answered
 func (c *compatible) base() string { return "/namespaces/" + c.in.namespace + "/v1" }
 
 // takeUp puts the message that a client has created for a chat at the head.
-func (c *conversation) takeUp(version int64) *v1alpha1.ChatMessage {
+func (c *conversation) takeUp(version int64) *v1beta1.ChatMessage {
 	c.in.t.Helper()
-	var found *v1alpha1.ChatMessage
+	var found *v1beta1.ChatMessage
 	waitUntil(c.in.t, "the client says something", func() bool {
-		var all v1alpha1.ChatMessageList
+		var all v1beta1.ChatMessageList
 		if err := cluster.Client.List(c.in.t.Context(), &all, client.InNamespace(c.in.namespace)); err != nil {
 			return false
 		}
@@ -104,7 +104,7 @@ func (c *conversation) takeUp(version int64) *v1alpha1.ChatMessage {
 		return found != nil
 	})
 	h := &c.chat.Status.History
-	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: found.Name, Parent: h.Head, Index: h.Length,
+	c.chat.Status.Turn = &v1beta1.TurnStatus{Message: found.Name, Parent: h.Head, Index: h.Length,
 		HistoryVersion: version}
 	h.Version, h.Head, h.Length = version, found.Name, h.Length+1
 	return found
@@ -118,8 +118,8 @@ func (c *conversation) answers() (wait func()) {
 		c.attempt(1)
 		c.commit()
 		c.say("Hel", "lo")
-		c.finish(v1alpha1.RoleAssistant, "Hello")
-		c.chat.Status.Turn.Result = v1alpha1.TurnAnswered
+		c.finish(v1beta1.RoleAssistant, "Hello")
+		c.chat.Status.Turn.Result = v1beta1.TurnAnswered
 		c.commit()
 	})
 	return done.Wait
@@ -218,7 +218,7 @@ func TestOpenAIEndpointsEnforcePermissions(t *testing.T) {
 			}
 		})
 	}
-	var said v1alpha1.ChatMessageList
+	var said v1beta1.ChatMessageList
 	check.OK(t, cluster.Client.List(t.Context(), &said))
 	for i := range said.Items {
 		if ns := said.Items[i].Namespace; ns == in.namespace || ns == other.namespace {
@@ -234,8 +234,8 @@ func TestAKeyOfSomebodyElseIsAnotherOne(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	anna, bob := in.user("anna"), in.user("bob")
-	in.create(&v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "m"},
-		Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, Model: "m",
+	in.create(&v1beta1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "m"},
+		Spec: v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderOpenAICompatible, Model: "m",
 			BaseURL: "http://model.invalid/v1", Default: true}})
 	const ask = `{"input": "Hi.", "background": true, "model": "m"}`
 	first := anna.does("POST", anna.base()+"/responses", ask, "Idempotency-Key", "k")

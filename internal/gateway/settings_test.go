@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/check"
 )
@@ -26,22 +26,22 @@ const (
 )
 
 // answersJSON gives the message of a client two replies, of which the second matches. The result is the message.
-func (c *conversation) answersJSON() (asked func() *v1alpha1.ChatMessage) {
+func (c *conversation) answersJSON() (asked func() *v1beta1.ChatMessage) {
 	var done sync.WaitGroup
-	var message *v1alpha1.ChatMessage
+	var message *v1beta1.ChatMessage
 	done.Go(func() {
 		message = c.takeUp(1)
 		for _, text := range []string{"Sure! ", isNumber} {
 			c.attempt(1)
 			c.commit()
 			c.say(text)
-			c.finish(v1alpha1.RoleAssistant, text)
+			c.finish(v1beta1.RoleAssistant, text)
 			c.commit()
 		}
-		c.chat.Status.Turn.Result = v1alpha1.TurnAnswered
+		c.chat.Status.Turn.Result = v1beta1.TurnAnswered
 		c.commit()
 	})
-	return func() *v1alpha1.ChatMessage { done.Wait(); return message }
+	return func() *v1beta1.ChatMessage { done.Wait(); return message }
 }
 
 // settingsCase is a request with settings in one of the protocols.
@@ -81,14 +81,14 @@ func TestSettingsOfClientsReachTheirMessage(t *testing.T) {
 	}
 }
 
-func (c settingsCase) check(t *testing.T, got answered, asked *v1alpha1.ChatMessage) {
+func (c settingsCase) check(t *testing.T, got answered, asked *v1beta1.ChatMessage) {
 	t.Helper()
 	if got.status != 200 || !strings.Contains(got.body, c.answer) || strings.Contains(got.body, "Sure!") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	want := v1alpha1.ChatMessageSpec{ChatRef: asked.Spec.ChatRef, Role: v1alpha1.RoleUser, Content: "Count.",
-		Output:     &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(numberSchema)}},
-		ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "count"}}
+	want := v1beta1.ChatMessageSpec{ChatRef: asked.Spec.ChatRef, Role: v1beta1.RoleUser, Content: "Count.",
+		Output:     &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(numberSchema)}},
+		ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceTool, Tool: "count"}}
 	if c.stop {
 		want.Stop = []string{"END"}
 	}
@@ -132,13 +132,13 @@ func TestSettingsThatCannotBeUsedAreRefused(t *testing.T) {
 func (c *conversation) waitsForClient() {
 	c.in.t.Helper()
 	began := c.ask("q-"+c.chat.Name, 1)
-	began.Spec.Output = &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(numberSchema)}}
-	began.Spec.ToolChoice = &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}
+	began.Spec.Output = &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(numberSchema)}}
+	began.Spec.ToolChoice = &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceRequired}
 	check.OK(c.in.t, cluster.Client.Update(c.in.t.Context(), began))
-	c.chat.Status.Phase = v1alpha1.ChatRequiresAction
-	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Message: "reply",
+	c.chat.Status.Phase = v1beta1.ChatRequiresAction
+	c.chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{Message: "reply",
 		Deadline:  metav1.NewTime(time.Now().Add(time.Hour)),
-		ToolCalls: []v1alpha1.PendingToolCall{{ID: "call_1", Name: "count", Kind: v1alpha1.RequiresClient}}}
+		ToolCalls: []v1beta1.PendingToolCall{{ID: "call_1", Name: "count", Kind: v1beta1.RequiresClient}}}
 	c.commit()
 }
 
@@ -164,12 +164,12 @@ func TestResultsContinueWithTheSettingsOfTheTurn(t *testing.T) {
 				}
 				return
 			}
-			var results v1alpha1.ChatMessage
+			var results v1beta1.ChatMessage
 			key := client.ObjectKey{Namespace: in.namespace, Name: got.header.Get("X-Parley-Message")}
 			if err := cluster.Client.Get(t.Context(), key, &results); err != nil {
 				t.Fatalf("%v: %d %s", err, got.status, got.body)
 			}
-			if results.Spec.Role != v1alpha1.RoleTool || results.Annotations[turn.AnnotationOutput] == "" {
+			if results.Spec.Role != v1beta1.RoleTool || results.Annotations[turn.AnnotationOutput] == "" {
 				t.Errorf("the results are %+v", results)
 			}
 		})
@@ -190,10 +190,10 @@ func TestClientsAreToldThatNoAnswerMatched(t *testing.T) {
 				c.takeUp(1)
 				c.attempt(1)
 				c.commit()
-				c.finish(v1alpha1.RoleAssistant, "No.")
-				c.chat.Status.Turn.Result = v1alpha1.TurnFailed
-				c.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
-					Reason: v1alpha1.ErrorOutputInvalid, Message: "n is missing"}}
+				c.finish(v1beta1.RoleAssistant, "No.")
+				c.chat.Status.Turn.Result = v1beta1.TurnFailed
+				c.chat.Status.LastError = &v1beta1.LastError{GenerationError: v1beta1.GenerationError{
+					Reason: v1beta1.ErrorOutputInvalid, Message: "n is missing"}}
 				c.commit()
 			})
 			got := anna.does("POST", anna.base()+path, `{"input": "x", "messages": [{"role": "user", "content": "x"}]}`,

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -53,7 +53,7 @@ func TestFollowersShareOneRelaySubscription(t *testing.T) {
 	all = append(all, in.crowd("chat", 5)...)
 	allHear(t, all, "1.1.3.1", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1")
 	check.Equal(t, "readers of the relay after its restart", 1, in.relay.Subscribers.Streams())
-	c.finish(v1alpha1.RoleAssistant, "a b c")
+	c.finish(v1beta1.RoleAssistant, "a b c")
 	c.commit()
 	allHear(t, all, "2.0.2", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2")
 	waitUntil(t, "nobody reads", func() bool { return in.relay.Subscribers.Streams() == 0 })

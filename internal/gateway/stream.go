@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/chatlist"
 	"parley.dev/parley/internal/gateway/compat"
@@ -120,7 +120,7 @@ func (g *Gateway) follower(chat *watcher) *follow.Follower {
 
 // await returns the chat. It waits a moment for a chat that the gateway does not know, so that a new chat can be
 // followed before the watch has reported it, and then returns nil.
-func (g *Gateway) await(ctx context.Context, w *watcher) *v1alpha1.Chat {
+func (g *Gateway) await(ctx context.Context, w *watcher) *v1beta1.Chat {
 	ctx, cancel := context.WithTimeout(ctx, g.arrival)
 	defer cancel()
 	for {

@@ -18,7 +18,7 @@ func TestUnservedRequestIsRefusedInStandardForm(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	anna := in.user("anna")
-	chats := "/v1alpha1/namespaces/" + in.namespace + "/chats"
+	chats := "/v1beta1/namespaces/" + in.namespace + "/chats"
 	for name, c := range map[string]struct {
 		method, path, body string
 		headers            []string

@@ -13,7 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -48,11 +48,11 @@ func startCommand(ctx, living context.Context, e *endpoint) (sdk.Transport, line
 		context.AfterFunc(living, func() { _ = c.Close() }) // It ends in any case.
 		return &sdk.IOTransport{Reader: c, Writer: c, MaxLineLength: int(limits.Event) + readAhead}, c, nil
 	case ok:
-		return nil, nil, fail(v1alpha1.MCPCommandFailed, "%s", scrubLine(refused.Message, scrubber{}))
+		return nil, nil, fail(v1beta1.MCPCommandFailed, "%s", scrubLine(refused.Message, scrubber{}))
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, nil, timedOut("its workspace did not answer in time")
 	}
-	return nil, nil, fail(v1alpha1.MCPWorkspaceNotReady, "%s", scrubLine(err.Error(), scrubber{}))
+	return nil, nil, fail(v1beta1.MCPWorkspaceNotReady, "%s", scrubLine(err.Error(), scrubber{}))
 }
 
 // Read implements io.Reader, within the limits of a server's answers.
@@ -92,19 +92,19 @@ func (c *command) failure(ctx context.Context, err error, _ *httpguard.Notes, se
 	case errors.Is(err, context.DeadlineExceeded):
 		return timedOut(withStderr("it did not answer in time", last))
 	case stray != "":
-		return fail(v1alpha1.MCPResponseInvalid, "%s",
+		return fail(v1beta1.MCPResponseInvalid, "%s",
 			scrubLine("it writes to its standard output what is not of the protocol: "+stray, secrets))
 	case message != "":
-		return fail(v1alpha1.MCPResponseInvalid, "it answered: %s", scrubLine(message, secrets))
+		return fail(v1beta1.MCPResponseInvalid, "it answered: %s", scrubLine(message, secrets))
 	case errors.Is(lost, client.ErrGone):
-		return fail(v1alpha1.MCPWorkspaceNotReady, "%s", client.ErrGone)
+		return fail(v1beta1.MCPWorkspaceNotReady, "%s", client.ErrGone)
 	case p == nil:
-		return fail(v1alpha1.MCPWorkspaceNotReady, "%s", client.ErrUnreachable)
+		return fail(v1beta1.MCPWorkspaceNotReady, "%s", client.ErrUnreachable)
 	case p.State == protocol.Running:
-		return fail(v1alpha1.MCPResponseInvalid, "%s",
+		return fail(v1beta1.MCPResponseInvalid, "%s",
 			withStderr("its answer is not of the Model Context Protocol", last))
 	}
-	return fail(v1alpha1.MCPCommandFailed, "%s", withStderr(describeEnd(p), last))
+	return fail(v1beta1.MCPCommandFailed, "%s", withStderr(describeEnd(p), last))
 }
 
 // describeEnd is how a command has ended.
@@ -171,9 +171,9 @@ func (o *output) strayText() string {
 func (o *output) exceeds() *failure {
 	switch {
 	case o.line > limits.Event:
-		return fail(v1alpha1.MCPResponseInvalid, "a message of it has more than %d bytes", limits.Event)
+		return fail(v1beta1.MCPResponseInvalid, "a message of it has more than %d bytes", limits.Event)
 	case o.total > limits.Stream:
-		return fail(v1alpha1.MCPResponseInvalid, "it writes more than %d bytes", limits.Stream)
+		return fail(v1beta1.MCPResponseInvalid, "it writes more than %d bytes", limits.Stream)
 	}
 	return nil
 }

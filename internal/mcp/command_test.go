@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
@@ -32,7 +32,7 @@ func in(a *realagent.Agent) mcp.Places {
 }
 
 // offerIn is what servers offer that run in the agent's workspace.
-func offerIn(t *testing.T, s *mcp.Servers, a *realagent.Agent, entries ...v1alpha1.MCPServer) *mcp.Offer {
+func offerIn(t *testing.T, s *mcp.Servers, a *realagent.Agent, entries ...v1beta1.MCPServer) *mcp.Offer {
 	t.Helper()
 	o := s.Offer(t.Context(), entries, in(a))
 	t.Cleanup(o.Close)
@@ -83,7 +83,7 @@ func TestListBelongsToOneWorkspace(t *testing.T) {
 func TestCallOfWorkspaceServerNeedsWorkspace(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)
-	o := servers.Offer(t.Context(), []v1alpha1.MCPServer{playing(t, "honest")}, in(a))
+	o := servers.Offer(t.Context(), []v1beta1.MCPServer{playing(t, "honest")}, in(a))
 	defer o.Close()
 	s := newServer()
 	tool(s, "far", says("ok"))
@@ -93,13 +93,13 @@ func TestCallOfWorkspaceServerNeedsWorkspace(t *testing.T) {
 		needs bool
 	}{"s__count": {o, true}, "s__far": {far, false}} {
 		registry := tools.NewRegistry().Plus(c.offer.Tools(), nil)
-		check.Equal(t, name, c.needs, registry.NeedWorkspace(&v1alpha1.Chat{}, []v1alpha1.ToolCall{{Name: name}}))
+		check.Equal(t, name, c.needs, registry.NeedWorkspace(&v1beta1.Chat{}, []v1beta1.ToolCall{{Name: name}}))
 	}
 }
 
 func TestInvalidCommandIsUnavailable(t *testing.T) {
 	a := realagent.Start(t)
-	with := func(role string, argv ...string) v1alpha1.MCPServer {
+	with := func(role string, argv ...string) v1beta1.MCPServer {
 		entry := playing(t, role)
 		if len(argv) > 0 {
 			entry.Command = argv
@@ -109,26 +109,26 @@ func TestInvalidCommandIsUnavailable(t *testing.T) {
 	hasty := with("says nothing")
 	hasty.ConnectTimeoutSeconds = new(int32(1))
 	for name, c := range map[string]struct {
-		entry  v1alpha1.MCPServer
-		reason v1alpha1.MCPServerReason
+		entry  v1beta1.MCPServer
+		reason v1beta1.MCPServerReason
 		says   string
 	}{
-		"it ends at once": {with("ends at once"), v1alpha1.MCPCommandFailed,
+		"it ends at once": {with("ends at once"), v1beta1.MCPCommandFailed,
 			"its command ended with exit code 3 (process p"},
-		"it is not there": {with("", "no-such-server"), v1alpha1.MCPCommandFailed,
+		"it is not there": {with("", "no-such-server"), v1beta1.MCPCommandFailed,
 			"no-such-server is no program in PATH"},
-		"it is no program": {with("", "/etc/passwd"), v1alpha1.MCPCommandFailed, "/etc/passwd cannot be run"},
-		"it has a NUL":     {with("", "a\x00b"), v1alpha1.MCPCommandFailed, "cannot contain the character NUL"},
-		"it talks to people": {with("talks to people"), v1alpha1.MCPResponseInvalid,
+		"it is no program": {with("", "/etc/passwd"), v1beta1.MCPCommandFailed, "/etc/passwd cannot be run"},
+		"it has a NUL":     {with("", "a\x00b"), v1beta1.MCPCommandFailed, "cannot contain the character NUL"},
+		"it talks to people": {with("talks to people"), v1beta1.MCPResponseInvalid,
 			"not of the protocol: Server listening on port 80"},
-		"it ends no line": {with("ends no line"), v1alpha1.MCPResponseInvalid,
+		"it ends no line": {with("ends no line"), v1beta1.MCPResponseInvalid,
 			"a message of it has more than 4194304 bytes"},
-		"it says too much": {with("says too much"), v1alpha1.MCPResponseInvalid,
+		"it says too much": {with("says too much"), v1beta1.MCPResponseInvalid,
 			"not of the Model Context Protocol"},
-		"it says nothing": {hasty, v1alpha1.MCPTimedOut, "it did not answer in time"},
-		"it closes its streams": {with("closes its streams"), v1alpha1.MCPCommandFailed,
+		"it says nothing": {hasty, v1beta1.MCPTimedOut, "it did not answer in time"},
+		"it closes its streams": {with("closes its streams"), v1beta1.MCPCommandFailed,
 			"its command was ended by SIGTERM"},
-		"it is no server": {with("", "sh", "-c", "echo usage: x >&2; cat >/dev/null"), v1alpha1.MCPTimedOut,
+		"it is no server": {with("", "sh", "-c", "echo usage: x >&2; cat >/dev/null"), v1beta1.MCPTimedOut,
 			"usage: x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +157,8 @@ func TestCommandServerIsUnavailableWithoutReadyWorkspace(t *testing.T) {
 			"its command needs the workspace: chat c has no workspace: its spec.workspace names none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			failsWith(t, servers.Offer(t.Context(), []v1alpha1.MCPServer{playing(t, "honest")}, c.places),
-				v1alpha1.MCPWorkspaceNotReady, c.says)
+			failsWith(t, servers.Offer(t.Context(), []v1beta1.MCPServer{playing(t, "honest")}, c.places),
+				v1beta1.MCPWorkspaceNotReady, c.says)
 		})
 	}
 	// It is not remembered: the next step finds the workspace.
@@ -205,10 +205,10 @@ func TestEndOfStepStopsProcessesOfCommandServers(t *testing.T) {
 }
 
 // hanging is a call that runs at a server of the agent.
-func hanging(ctx context.Context, t *testing.T, a *realagent.Agent, entry v1alpha1.MCPServer) chan error {
+func hanging(ctx context.Context, t *testing.T, a *realagent.Agent, entry v1beta1.MCPServer) chan error {
 	t.Helper()
 	servers, _ := newServers(t, nil)
-	o := servers.Offer(ctx, []v1alpha1.MCPServer{entry}, in(a))
+	o := servers.Offer(ctx, []v1beta1.MCPServer{entry}, in(a))
 	t.Cleanup(o.Close)
 	shown, ended := make(chan string, 1), make(chan error, 1)
 	for _, tool := range o.Tools() {

@@ -15,7 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/jsonschema"
@@ -134,7 +134,7 @@ type selection struct {
 }
 
 // choose selects the tools that the filter passes, sorted by name, within the limits.
-func choose(server *v1alpha1.MCPServer, all []*sdk.Tool, secrets scrubber) (s selection) {
+func choose(server *v1beta1.MCPServer, all []*sdk.Tool, secrets scrubber) (s selection) {
 	slices.SortStableFunc(all, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
 	total, names := 0, map[string]bool{}
 	for _, tool := range all {
@@ -146,8 +146,8 @@ func choose(server *v1alpha1.MCPServer, all []*sdk.Tool, secrets scrubber) (s se
 		case problem != "":
 		case names[d.name]:
 			problem = "another tool has its name"
-		case len(s.definitions) == v1alpha1.MaxMCPServerTools:
-			problem = fmt.Sprintf("a server has at most %d; see tools.allow", v1alpha1.MaxMCPServerTools)
+		case len(s.definitions) == v1beta1.MaxMCPServerTools:
+			problem = fmt.Sprintf("a server has at most %d; see tools.allow", v1beta1.MaxMCPServerTools)
 		case total+d.size > maxDefinitions:
 			problem = fmt.Sprintf("the tools of a server have at most %d KiB together", maxDefinitions>>10)
 		}
@@ -171,7 +171,7 @@ func (s selection) note() string {
 }
 
 // passes reports whether the filter passes the tool of that name; nil passes all.
-func passes(filter *v1alpha1.MCPToolFilter, name string) bool {
+func passes(filter *v1beta1.MCPToolFilter, name string) bool {
 	return filter == nil || (len(filter.Allow) == 0 || toolpolicy.Matches(filter.Allow, name)) &&
 		!toolpolicy.Matches(filter.Deny, name)
 }

@@ -19,14 +19,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/workspace/client"
 )
 
 // endpoint is a server that can be called: at its url, or by the agent that runs its command.
 type endpoint struct {
-	server  *v1alpha1.MCPServer
+	server  *v1beta1.MCPServer
 	url     *url.URL
 	agent   *client.Client
 	headers http.Header
@@ -38,7 +38,7 @@ type endpoint struct {
 }
 
 // endpoint returns the endpoint of an entry, with its headers and secrets.
-func (s *Servers) endpoint(ctx context.Context, server *v1alpha1.MCPServer, places Places) (*endpoint, *failure) {
+func (s *Servers) endpoint(ctx context.Context, server *v1beta1.MCPServer, places Places) (*endpoint, *failure) {
 	ctx, cancel := context.WithTimeout(ctx, server.ConnectTimeout())
 	defer cancel()
 	if len(server.Command) > 0 {
@@ -64,13 +64,13 @@ func (s *Servers) endpoint(ctx context.Context, server *v1alpha1.MCPServer, plac
 }
 
 // inWorkspace is the endpoint of a command. A server in another pod is another one.
-func inWorkspace(ctx context.Context, server *v1alpha1.MCPServer, places Places) (*endpoint, *failure) {
+func inWorkspace(ctx context.Context, server *v1beta1.MCPServer, places Places) (*endpoint, *failure) {
 	if places.Workspace == nil {
-		return nil, fail(v1alpha1.MCPWorkspaceNotReady, "its command needs a workspace: there is none")
+		return nil, fail(v1beta1.MCPWorkspaceNotReady, "its command needs a workspace: there is none")
 	}
 	agent, err := places.Workspace(ctx)
 	if err != nil {
-		return nil, fail(v1alpha1.MCPWorkspaceNotReady, "its command needs the workspace: %s",
+		return nil, fail(v1beta1.MCPWorkspaceNotReady, "its command needs the workspace: %s",
 			scrubLine(err.Error(), scrubber{}))
 	}
 	e := &endpoint{server: server, agent: agent}
@@ -111,21 +111,21 @@ func (s *Servers) addRoots(ctx context.Context, e *endpoint) (bundle []byte, fai
 	default:
 		return bundle, nil
 	}
-	return nil, fail(v1alpha1.MCPCABundleInvalid, "key %s of ConfigMap %s %s", ref.Key, ref.Name, problem)
+	return nil, fail(v1beta1.MCPCABundleInvalid, "key %s of ConfigMap %s %s", ref.Key, ref.Name, problem)
 }
 
 // target is the url of the server, if it may be called.
-func (s *Servers) target(server *v1alpha1.MCPServer) (*url.URL, *failure) {
+func (s *Servers) target(server *v1beta1.MCPServer) (*url.URL, *failure) {
 	target, err := url.Parse(server.URL)
 	if err != nil || target.Host == "" || target.User != nil {
-		return nil, fail(v1alpha1.MCPConnectionFailed, "its url is not valid")
+		return nil, fail(v1beta1.MCPConnectionFailed, "its url is not valid")
 	}
 	if len(s.options.Hosts) > 0 && !s.options.Hosts.Names(target) {
 		host := "its host"
 		if httpguard.Showable(target.Host) {
 			host = "host " + target.Host
 		}
-		return nil, fail(v1alpha1.MCPHostForbidden, "%s is none that MCP servers may be called at", host)
+		return nil, fail(v1beta1.MCPHostForbidden, "%s is none that MCP servers may be called at", host)
 	}
 	return target, nil
 }
@@ -142,13 +142,13 @@ func (s *Servers) addSecrets(e *endpoint) *failure {
 		value := strings.TrimSpace(string(raw))
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return fail(v1alpha1.MCPSecretMissing, "key %s of Secret %s cannot be read in the generation pod", ref.Key,
+			return fail(v1beta1.MCPSecretMissing, "key %s of Secret %s cannot be read in the generation pod", ref.Key,
 				ref.Name)
 		case err != nil || value == "":
-			return fail(v1alpha1.MCPSecretMissing, "Secret %s does not exist in namespace %s, or has no key %s, or that is "+
+			return fail(v1beta1.MCPSecretMissing, "Secret %s does not exist in namespace %s, or has no key %s, or that is "+
 				"empty", ref.Name, s.options.Namespace, ref.Key)
 		case !headerValue.MatchString(value):
-			return fail(v1alpha1.MCPSecretMissing, "key %s of Secret %s has characters that no header can have", ref.Key,
+			return fail(v1beta1.MCPSecretMissing, "key %s of Secret %s has characters that no header can have", ref.Key,
 				ref.Name)
 		}
 		e.headers.Set(header.Name, header.Prefix+value)
@@ -160,16 +160,16 @@ func (s *Servers) addSecrets(e *endpoint) *failure {
 
 // resolve returns the entry with the address that it refers to. The address of another reference than the entry has by
 // now does not count: it would get the entry's headers.
-func resolve(entry *v1alpha1.MCPServer, known []v1alpha1.MCPServerAddress) (*v1alpha1.MCPServer, *failure) {
+func resolve(entry *v1beta1.MCPServer, known []v1beta1.MCPServerAddress) (*v1beta1.MCPServer, *failure) {
 	if entry.ServerRef == nil {
 		return entry, nil
 	}
-	i := slices.IndexFunc(known, func(a v1alpha1.MCPServerAddress) bool {
+	i := slices.IndexFunc(known, func(a v1beta1.MCPServerAddress) bool {
 		return a.Name == entry.Name && equality.Semantic.DeepEqual(a.Ref, *entry.ServerRef)
 	})
 	switch {
 	case i < 0:
-		return entry, fail(v1alpha1.MCPNotReady, "its address is looked up before the next step")
+		return entry, fail(v1beta1.MCPNotReady, "its address is looked up before the next step")
 	case known[i].URL == "":
 		return entry, &failure{reason: known[i].Reason, words: known[i].Message}
 	}

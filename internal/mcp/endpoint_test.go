@@ -25,7 +25,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/net/http/httpproxy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/internal/netguard/httpguard"
@@ -46,9 +46,9 @@ func holding(secret *atomic.Pointer[string]) func(*mcp.Options) {
 	}
 }
 
-func withToken(entry v1alpha1.MCPServer) v1alpha1.MCPServer {
-	entry.HeadersFrom = []v1alpha1.MCPHeaderSource{{Name: "Authorization", Prefix: "Bearer ",
-		SecretKeyRef: v1alpha1.SecretKeyReference{Name: "tracker", Key: "token"}}}
+func withToken(entry v1beta1.MCPServer) v1beta1.MCPServer {
+	entry.HeadersFrom = []v1beta1.MCPHeaderSource{{Name: "Authorization", Prefix: "Bearer ",
+		SecretKeyRef: v1beta1.SecretKeyReference{Name: "tracker", Key: "token"}}}
 	return entry
 }
 
@@ -66,17 +66,17 @@ func TestSecretHeaderIsUpdatedWhenSecretChanges(t *testing.T) {
 	var secret atomic.Pointer[string]
 	servers, _ := newServers(t, holding(&secret))
 	const absent = "Secret tracker does not exist in namespace ns, or has no key token, or that is empty"
-	failsWith(t, offer(t, servers, entry), v1alpha1.MCPSecretMissing, absent)
+	failsWith(t, offer(t, servers, entry), v1beta1.MCPSecretMissing, absent)
 	for _, c := range []struct {
 		secret, wanted string
-		reason         v1alpha1.MCPServerReason
+		reason         v1beta1.MCPServerReason
 	}{
-		{"", "Bearer token-1", v1alpha1.MCPSecretMissing},
+		{"", "Bearer token-1", v1beta1.MCPSecretMissing},
 		{"token-1\n", "Bearer token-1", ""},
 		{"token-1", "Bearer token-2", ""}, // What was listed with it counts.
 		{"token-2", "Bearer token-2", ""},
-		{"token-3", "Bearer token-2", v1alpha1.MCPAccessDenied},
-		{"a\r\nHost: b", "", v1alpha1.MCPSecretMissing},
+		{"token-3", "Bearer token-2", v1beta1.MCPAccessDenied},
+		{"a\r\nHost: b", "", v1beta1.MCPSecretMissing},
 	} {
 		secret.Store(&c.secret)
 		wanted.Store(c.wanted)
@@ -133,7 +133,7 @@ func TestServerCertificateIsVerifiedWithConfiguredCABundle(t *testing.T) {
 	tool(s, "look", says("seen"))
 	server := httptest.NewTLSServer(stateless(s))
 	t.Cleanup(server.Close)
-	entry := v1alpha1.MCPServer{Name: "s", URL: server.URL + "/mcp"}
+	entry := v1beta1.MCPServer{Name: "s", URL: server.URL + "/mcp"}
 	its := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	other := selfSigned(t)
 
@@ -150,7 +150,7 @@ func TestServerCertificateIsVerifiedWithConfiguredCABundle(t *testing.T) {
 			}
 		}
 	})
-	unavailable := func() v1alpha1.MCPServerUnavailable {
+	unavailable := func() v1beta1.MCPServerUnavailable {
 		o := offer(t, servers, entry)
 		if all := o.Unavailable(); len(all) > 0 {
 			return all[0]
@@ -158,13 +158,13 @@ func TestServerCertificateIsVerifiedWithConfiguredCABundle(t *testing.T) {
 		if got := run(t, o, "s__look", "{}"); got.output != "seen" {
 			t.Errorf("the call returned %+v", got)
 		}
-		return v1alpha1.MCPServerUnavailable{}
+		return v1beta1.MCPServerUnavailable{}
 	}
 	if got := unavailable(); got.Message != "its certificate is not trusted" {
 		t.Errorf("without authorities it says %+v", got)
 	}
-	entry.CABundleFrom = &v1alpha1.MCPCABundleSource{
-		ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
+	entry.CABundleFrom = &v1beta1.MCPCABundleSource{
+		ConfigMapKeyRef: v1beta1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
 	// Each edit of the ConfigMap counts at once, without a moment having passed.
 	for _, c := range []struct{ bundle, reason, says string }{
 		{"", "CABundleInvalid", "key ca.crt of ConfigMap corp does not exist"},
@@ -206,10 +206,10 @@ func TestAServerIsCalledThroughThePodsProxy(t *testing.T) {
 	proxy := proxytest.New(t, server.URL)
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	check.OK(t, os.WriteFile(file, authority.PEM, 0o600))
-	bundle := v1alpha1.MCPCABundleSource{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
+	bundle := v1beta1.MCPCABundleSource{ConfigMapKeyRef: v1beta1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
 	for name, c := range map[string]struct {
 		file string
-		from *v1alpha1.MCPCABundleSource
+		from *v1beta1.MCPCABundleSource
 	}{"by the pod's authorities": {file, nil}, "by its own": {"", &bundle}} {
 		t.Run(name, func(t *testing.T) {
 			before := len(proxy.Asked())
@@ -217,7 +217,7 @@ func TestAServerIsCalledThroughThePodsProxy(t *testing.T) {
 				o.HTTP = httpguard.Settings{Loopback: true, CAFile: c.file, Proxy: httpproxy.Config{HTTPSProxy: proxy.URL}}.Client
 				o.ConfigMap = func(context.Context, string, string) ([]byte, error) { return authority.PEM, nil }
 			})
-			o := offer(t, servers, v1alpha1.MCPServer{Name: "s", URL: "https://mcp.test/mcp", CABundleFrom: c.from})
+			o := offer(t, servers, v1beta1.MCPServer{Name: "s", URL: "https://mcp.test/mcp", CABundleFrom: c.from})
 			if got := run(t, o, "s__look", "{}"); got.output != "seen" || len(o.Unavailable()) > 0 {
 				t.Errorf("the call returned %+v, unavailable %+v", got, o.Unavailable())
 			}
@@ -232,33 +232,33 @@ func TestServerReferenceIsCalledAtResolvedAddress(t *testing.T) {
 	s := newServer()
 	tool(s, "look", says("seen"))
 	known := serve(t, stateless(s)).URL
-	to := func(name string) v1alpha1.MCPServerReference {
-		return v1alpha1.MCPServerReference{Group: "mcp.x-k8s.io", Kind: "MCPServer", Name: name}
+	to := func(name string) v1beta1.MCPServerReference {
+		return v1beta1.MCPServerReference{Group: "mcp.x-k8s.io", Kind: "MCPServer", Name: name}
 	}
-	entry := v1alpha1.MCPServer{Name: "s", ServerRef: new(to("a"))}
+	entry := v1beta1.MCPServer{Name: "s", ServerRef: new(to("a"))}
 	for name, c := range map[string]struct {
-		told   []v1alpha1.MCPServerAddress
+		told   []v1beta1.MCPServerAddress
 		hosts  hostlist.List
-		reason v1alpha1.MCPServerReason
+		reason v1beta1.MCPServerReason
 		says   string
 	}{
-		"its address": {told: []v1alpha1.MCPServerAddress{{Name: "s", Ref: to("a"), URL: known}}},
-		"what it referred to before": {told: []v1alpha1.MCPServerAddress{{Name: "s", Ref: to("b"), URL: known}},
-			reason: v1alpha1.MCPNotReady, says: "its address is looked up before the next step"},
-		"that of another entry": {told: []v1alpha1.MCPServerAddress{{Name: "t", Ref: to("a"), URL: known}},
-			reason: v1alpha1.MCPNotReady, says: "its address is looked up before the next step"},
-		"none": {told: []v1alpha1.MCPServerAddress{{Name: "s", Ref: to("a"), Reason: v1alpha1.MCPReferenceNotFound,
+		"its address": {told: []v1beta1.MCPServerAddress{{Name: "s", Ref: to("a"), URL: known}}},
+		"what it referred to before": {told: []v1beta1.MCPServerAddress{{Name: "s", Ref: to("b"), URL: known}},
+			reason: v1beta1.MCPNotReady, says: "its address is looked up before the next step"},
+		"that of another entry": {told: []v1beta1.MCPServerAddress{{Name: "t", Ref: to("a"), URL: known}},
+			reason: v1beta1.MCPNotReady, says: "its address is looked up before the next step"},
+		"none": {told: []v1beta1.MCPServerAddress{{Name: "s", Ref: to("a"), Reason: v1beta1.MCPReferenceNotFound,
 			Message: "MCPServer a: there is none in the namespace"}},
-			reason: v1alpha1.MCPReferenceNotFound, says: "MCPServer a: there is none in the namespace"},
-		"a host that is not allowed": {told: []v1alpha1.MCPServerAddress{{Name: "s", Ref: to("a"), URL: known}},
-			hosts: hostlist.List{"mcp.example.com"}, reason: v1alpha1.MCPHostForbidden},
-		"where clouds serve credentials": {told: []v1alpha1.MCPServerAddress{
-			{Name: "s", Ref: to("a"), URL: "http://169.254.169.254/mcp"}}, reason: v1alpha1.MCPHostForbidden},
-		"no url at all": {told: []v1alpha1.MCPServerAddress{{Name: "s", Ref: to("a"), URL: "http://me:secret@a/"}},
-			reason: v1alpha1.MCPConnectionFailed, says: "its url is not valid"},
+			reason: v1beta1.MCPReferenceNotFound, says: "MCPServer a: there is none in the namespace"},
+		"a host that is not allowed": {told: []v1beta1.MCPServerAddress{{Name: "s", Ref: to("a"), URL: known}},
+			hosts: hostlist.List{"mcp.example.com"}, reason: v1beta1.MCPHostForbidden},
+		"where clouds serve credentials": {told: []v1beta1.MCPServerAddress{
+			{Name: "s", Ref: to("a"), URL: "http://169.254.169.254/mcp"}}, reason: v1beta1.MCPHostForbidden},
+		"no url at all": {told: []v1beta1.MCPServerAddress{{Name: "s", Ref: to("a"), URL: "http://me:secret@a/"}},
+			reason: v1beta1.MCPConnectionFailed, says: "its url is not valid"},
 	} {
 		servers, _ := newServers(t, func(o *mcp.Options) { o.Hosts = c.hosts })
-		o := servers.Offer(t.Context(), []v1alpha1.MCPServer{entry}, mcp.Places{Told: c.told})
+		o := servers.Offer(t.Context(), []v1beta1.MCPServer{entry}, mcp.Places{Told: c.told})
 		unavailable := o.Unavailable()
 		switch {
 		case c.reason == "" && (len(unavailable) > 0 || run(t, o, "s__look", "{}").output != "seen"):

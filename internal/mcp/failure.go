@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -23,7 +23,7 @@ const maxWords = 200
 // failure is why a server cannot be used. Its text names no IP address, and what it quotes of the server is shortened,
 // scrubbed and printable.
 type failure struct {
-	reason v1alpha1.MCPServerReason
+	reason v1beta1.MCPServerReason
 	words  string
 	// slow means that the failure took a connect timeout.
 	slow bool
@@ -31,13 +31,13 @@ type failure struct {
 
 func (f *failure) Error() string { return f.words }
 
-func fail(reason v1alpha1.MCPServerReason, format string, args ...any) *failure {
+func fail(reason v1beta1.MCPServerReason, format string, args ...any) *failure {
 	return &failure{reason: reason, words: clip.Ellipsis(fmt.Sprintf(format, args...), maxWords)}
 }
 
 // timedOut is a failure that took a connect timeout.
 func timedOut(words string) *failure {
-	return &failure{reason: v1alpha1.MCPTimedOut, words: words, slow: true}
+	return &failure{reason: v1beta1.MCPTimedOut, words: words, slow: true}
 }
 
 // serverMessage is the message of the server in an error; empty if there is none. The protocol's library has errors of

@@ -17,7 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/tools"
@@ -53,14 +53,14 @@ func newServers(t *testing.T, change func(*mcp.Options)) (*mcp.Servers, *clock) 
 }
 
 // serve starts the handler, and is an entry of it.
-func serve(t *testing.T, h http.Handler) v1alpha1.MCPServer {
+func serve(t *testing.T, h http.Handler) v1beta1.MCPServer {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(func() {
 		server.CloseClientConnections() // Close waits for requests that a fault has left open.
 		server.Close()
 	})
-	return v1alpha1.MCPServer{Name: "s", URL: server.URL + "/mcp", ConnectTimeoutSeconds: new(int32(5))}
+	return v1beta1.MCPServer{Name: "s", URL: server.URL + "/mcp", ConnectTimeoutSeconds: new(int32(5))}
 }
 
 // tool adds a tool without arguments to a server.
@@ -93,7 +93,7 @@ func withSessions(s *sdk.Server) http.Handler {
 type ran struct {
 	output string
 	err    error
-	files  []v1alpha1.MessageFile
+	files  []v1beta1.MessageFile
 }
 
 // run runs a call of a tool that is offered.
@@ -102,7 +102,7 @@ func run(t *testing.T, o *mcp.Offer, name, input string) (r ran) {
 	for _, tool := range o.Tools() {
 		if tool.Definition().Name == name {
 			call := callOf(input)
-			call.Attach = func(file v1alpha1.MessageFile) bool {
+			call.Attach = func(file v1beta1.MessageFile) bool {
 				r.files = append(r.files, file)
 				return true
 			}
@@ -125,7 +125,7 @@ func returns(t *testing.T, o *mcp.Offer, name, input, want string) {
 }
 
 // failsWith checks that only one server is unavailable, for a reason.
-func failsWith(t *testing.T, o *mcp.Offer, reason v1alpha1.MCPServerReason, words string) {
+func failsWith(t *testing.T, o *mcp.Offer, reason v1beta1.MCPServerReason, words string) {
 	t.Helper()
 	u := o.Unavailable()
 	if len(u) != 1 || u[0].Reason != reason || len(u[0].Message) > 250 ||
@@ -143,7 +143,7 @@ func names(o *mcp.Offer) (all []string) {
 }
 
 // offer is what the servers offer.
-func offer(t *testing.T, s *mcp.Servers, entries ...v1alpha1.MCPServer) *mcp.Offer {
+func offer(t *testing.T, s *mcp.Servers, entries ...v1beta1.MCPServer) *mcp.Offer {
 	t.Helper()
 	o := s.Offer(t.Context(), entries, mcp.Places{})
 	t.Cleanup(o.Close)
@@ -176,7 +176,7 @@ func answering(result func(method string) any) http.Handler {
 }
 
 func callOf(input string) tools.Call {
-	return tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1",
-		Chat: &v1alpha1.Chat{}, Show: func(string) {},
-		Alive: func() {}, Attach: func(v1alpha1.MessageFile) bool { return false }}
+	return tools.Call{ToolCall: v1beta1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1",
+		Chat: &v1beta1.Chat{}, Show: func(string) {},
+		Alive: func() {}, Attach: func(v1beta1.MessageFile) bool { return false }}
 }

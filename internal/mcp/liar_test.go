@@ -14,7 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -52,21 +52,21 @@ func TestInvalidServerIsUnavailable(t *testing.T) {
 	pages := 0
 	for name, c := range map[string]struct {
 		server http.Handler
-		reason v1alpha1.MCPServerReason
+		reason v1beta1.MCPServerReason
 		words  string
 	}{
 		"it is a web page": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<html>")
-		}), v1alpha1.MCPResponseInvalid, "not of the Model Context Protocol"},
+		}), v1beta1.MCPResponseInvalid, "not of the Model Context Protocol"},
 		"it wants credentials": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
-		}), v1alpha1.MCPAccessDenied, "403"},
+		}), v1beta1.MCPAccessDenied, "403"},
 		"it fails": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
-		}), v1alpha1.MCPConnectionFailed, "502"},
+		}), v1beta1.MCPConnectionFailed, "502"},
 		"it redirects": {http.RedirectHandler("http://169.254.169.254/latest", http.StatusTemporaryRedirect),
-			v1alpha1.MCPHostForbidden, "redirects (307)"},
+			v1beta1.MCPHostForbidden, "redirects (307)"},
 		"its answer is huge": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			for piece := strings.Repeat(" ", 1<<16); ; {
@@ -74,16 +74,16 @@ func TestInvalidServerIsUnavailable(t *testing.T) {
 					return
 				}
 			}
-		}), v1alpha1.MCPResponseInvalid, "more than 4194304 bytes"},
+		}), v1beta1.MCPResponseInvalid, "more than 4194304 bytes"},
 		"its events have no end": {streaming(func(w io.Writer) error {
 			_, err := io.WriteString(w, "data: "+strings.Repeat("x", 1<<16))
 			return err
-		}), v1alpha1.MCPResponseInvalid, "more than"},
+		}), v1beta1.MCPResponseInvalid, "more than"},
 		"its list has no end": {page(func() any {
 			pages++
 			return map[string]any{"tools": []any{toolNamed("a", nil)}, "nextCursor": fmt.Sprint(pages)}
-		}), v1alpha1.MCPResponseInvalid, "no end"},
-		"it refuses in colours": {answering(func(string) any { return "\x1b[31mno" }), v1alpha1.MCPResponseInvalid, ""},
+		}), v1beta1.MCPResponseInvalid, "no end"},
+		"it refuses in colours": {answering(func(string) any { return "\x1b[31mno" }), v1beta1.MCPResponseInvalid, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
@@ -101,10 +101,10 @@ func TestOtherHostsNeverGetHeaders(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}))
-	sse.Transport = v1alpha1.MCPSSE
-	sse.Headers = []v1alpha1.MCPHeader{{Name: "Authorization", Value: "Bearer token-0123456789"}}
+	sse.Transport = v1beta1.MCPSSE
+	sse.Headers = []v1beta1.MCPHeader{{Name: "Authorization", Value: "Bearer token-0123456789"}}
 	servers, _ := newServers(t, nil)
-	failsWith(t, offer(t, servers, sse), v1alpha1.MCPHostForbidden, "the server points to another host")
+	failsWith(t, offer(t, servers, sse), v1beta1.MCPHostForbidden, "the server points to another host")
 	select {
 	case headers := <-stolen:
 		t.Errorf("another host was asked, with %v", headers)
@@ -120,7 +120,7 @@ func TestHeadersAreSentWithEachRequest(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 	}))
-	entry.Headers = []v1alpha1.MCPHeader{{Name: "X-Tenant", Value: "blue"}}
+	entry.Headers = []v1beta1.MCPHeader{{Name: "X-Tenant", Value: "blue"}}
 	servers, _ := newServers(t, nil)
 	run(t, offer(t, servers, entry), "s__empty", "{}")
 	if without > 0 {

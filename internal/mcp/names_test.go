@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/test/kit/check"
 )
@@ -58,7 +58,7 @@ func TestNoTwoToolsShareAName(t *testing.T) {
 }
 
 func TestFilterPassesAllowedToolsThatAreNotDenied(t *testing.T) {
-	type filter = v1alpha1.MCPToolFilter
+	type filter = v1beta1.MCPToolFilter
 	for name, c := range map[string]struct {
 		filter *filter
 		tool   string

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
@@ -28,7 +28,7 @@ type Offer struct {
 // source is one server of an offer.
 type source struct {
 	servers  *Servers
-	server   *v1alpha1.MCPServer
+	server   *v1beta1.MCPServer
 	endpoint *endpoint
 	listed   *listed
 	failure  *failure
@@ -40,14 +40,14 @@ type source struct {
 // Places locate the servers whose entries have no url.
 type Places struct {
 	// Told are the addresses of references.
-	Told []v1alpha1.MCPServerAddress
+	Told []v1beta1.MCPServerAddress
 	// Workspace returns the agent that runs commands, or an error in words for people; nil: the chat has none.
 	Workspace func(ctx context.Context) (*client.Client, error)
 }
 
 // Offer lists the tools of the servers, concurrently. It takes at most the longest connect timeout, for a command twice
 // that, and no time if the lists are cached.
-func (s *Servers) Offer(ctx context.Context, servers []v1alpha1.MCPServer, places Places) *Offer {
+func (s *Servers) Offer(ctx context.Context, servers []v1beta1.MCPServer, places Places) *Offer {
 	o := &Offer{}
 	var asking sync.WaitGroup
 	for i := range servers {
@@ -84,7 +84,7 @@ func (f *source) ask(ctx context.Context, places Places) {
 		f.failure = failed
 		return
 	}
-	f.failure = &failure{reason: v1alpha1.MCPTimedOut, words: "the step ended before it answered"}
+	f.failure = &failure{reason: v1beta1.MCPTimedOut, words: "the step ended before it answered"}
 }
 
 func (o *Offer) all() []*source {
@@ -127,10 +127,10 @@ func (o *Offer) RequiresApproval(name string) bool {
 }
 
 // Unavailable are the servers that cannot be used.
-func (o *Offer) Unavailable() (all []v1alpha1.MCPServerUnavailable) {
+func (o *Offer) Unavailable() (all []v1beta1.MCPServerUnavailable) {
 	for _, f := range o.all() {
 		if f.failure != nil {
-			all = append(all, v1alpha1.MCPServerUnavailable{Name: f.server.Name, Reason: f.failure.reason,
+			all = append(all, v1beta1.MCPServerUnavailable{Name: f.server.Name, Reason: f.failure.reason,
 				Message: f.failure.words})
 		}
 	}
@@ -214,7 +214,7 @@ func (f *source) session(ctx context.Context) (*session, error) {
 }
 
 // Pinned are the hashes of the definitions that the messages pin, by the names of the tools. The latest pin counts.
-func Pinned(messages []v1alpha1.ChatMessage) map[string]string {
+func Pinned(messages []v1beta1.ChatMessage) map[string]string {
 	pinned := map[string]string{}
 	for i := range messages {
 		g := messages[i].Spec.Generation
@@ -230,11 +230,11 @@ func Pinned(messages []v1alpha1.ChatMessage) map[string]string {
 
 // OnOffer reports whether the model was offered a tool when it made the newest reply. It is not known whether a call of
 // another tool requires approval.
-func OnOffer(messages []v1alpha1.ChatMessage) func(name string) bool {
+func OnOffer(messages []v1beta1.ChatMessage) func(name string) bool {
 	pinned := Pinned(messages)
-	var without []v1alpha1.MCPServerUnavailable
+	var without []v1beta1.MCPServerUnavailable
 	for i := range slices.Backward(messages) {
-		if messages[i].Spec.Role != v1alpha1.RoleAssistant {
+		if messages[i].Spec.Role != v1beta1.RoleAssistant {
 			continue
 		}
 		if g := messages[i].Spec.Generation; g != nil && g.MCP != nil {
@@ -243,38 +243,38 @@ func OnOffer(messages []v1alpha1.ChatMessage) func(name string) bool {
 		break
 	}
 	return func(name string) bool {
-		return pinned[name] != "" && !slices.ContainsFunc(without, func(s v1alpha1.MCPServerUnavailable) bool {
+		return pinned[name] != "" && !slices.ContainsFunc(without, func(s v1beta1.MCPServerUnavailable) bool {
 			return s.Name == ServerOf(name)
 		})
 	}
 }
 
 // Unpinned are the offered definitions without a pin.
-func Unpinned(offered, pinned map[string]string) []v1alpha1.MCPTool {
+func Unpinned(offered, pinned map[string]string) []v1beta1.MCPTool {
 	unpinned := maps.Clone(offered)
 	maps.DeleteFunc(unpinned, func(name, _ string) bool { return pinned[name] != "" })
 	return Sorted(unpinned)
 }
 
 // Sorted are definitions sorted by name, at most the limit of a message.
-func Sorted(hashes map[string]string) []v1alpha1.MCPTool {
-	all := make([]v1alpha1.MCPTool, 0, len(hashes))
+func Sorted(hashes map[string]string) []v1beta1.MCPTool {
+	all := make([]v1beta1.MCPTool, 0, len(hashes))
 	for _, name := range slices.Sorted(maps.Keys(hashes)) {
-		if len(all) < v1alpha1.MaxMCPServers*v1alpha1.MaxMCPServerTools {
-			all = append(all, v1alpha1.MCPTool{Name: name, Hash: hashes[name]})
+		if len(all) < v1beta1.MaxMCPServers*v1beta1.MaxMCPServerTools {
+			all = append(all, v1beta1.MCPTool{Name: name, Hash: hashes[name]})
 		}
 	}
 	return all
 }
 
 // Approved are the changed definitions that the message pins because a person has approved calls of the reply.
-func Approved(reply *v1alpha1.ChatMessage, approved []v1alpha1.ToolCall) []v1alpha1.MCPTool {
+func Approved(reply *v1beta1.ChatMessage, approved []v1beta1.ToolCall) []v1beta1.MCPTool {
 	if reply == nil || reply.Spec.Generation == nil || reply.Spec.Generation.MCP == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(reply.Spec.Generation.MCP.Changed), func(tool v1alpha1.MCPTool) bool {
-		return !slices.ContainsFunc(approved, func(call v1alpha1.ToolCall) bool {
-			return call.Name == tool.Name && call.ApprovalCause == v1alpha1.ApprovalToolChanged
+	return slices.DeleteFunc(slices.Clone(reply.Spec.Generation.MCP.Changed), func(tool v1beta1.MCPTool) bool {
+		return !slices.ContainsFunc(approved, func(call v1beta1.ToolCall) bool {
+			return call.Name == tool.Name && call.ApprovalCause == v1beta1.ApprovalToolChanged
 		})
 	})
 }

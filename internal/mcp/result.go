@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/jsonschema"
 	"parley.dev/parley/internal/text/printable"
@@ -174,7 +174,7 @@ func (r *reader) image(image lenientData) string {
 		problem = fmt.Sprintf("it has more than %d KiB", maxImage>>10)
 	case r.images == maxImages:
 		problem = fmt.Sprintf("a result has at most %d", maxImages)
-	case !r.call.Attach(v1alpha1.MessageFile{Name: name, MediaType: kind,
+	case !r.call.Attach(v1beta1.MessageFile{Name: name, MediaType: kind,
 		Data: base64.StdEncoding.EncodeToString(image.bytes)}):
 		problem = "the results of this reply leave no room for it"
 	default:

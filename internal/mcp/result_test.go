@@ -17,7 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/check"
 )
@@ -97,10 +97,10 @@ func TestImagesInOtherFormsOfBase64AreUsed(t *testing.T) {
 			servers, _ := newServers(t, nil)
 			got := run(t, offer(t, servers, serve(t, written(fmt.Sprintf(`{"content":[{"type":"image","data":%s},`+
 				`{"type":"resource","resource":{"uri":"a:b","blob":%[1]s}}]}`, raw)))), "s__t", "{}")
-			file := func(name string) v1alpha1.MessageFile {
-				return v1alpha1.MessageFile{Name: name, MediaType: "image/png", Data: padded}
+			file := func(name string) v1beta1.MessageFile {
+				return v1beta1.MessageFile{Name: name, MediaType: "image/png", Data: padded}
 			}
-			check.Equal(t, "files", []v1alpha1.MessageFile{file("call_1-1.png"), file("call_1-2.png")}, got.files)
+			check.Equal(t, "files", []v1beta1.MessageFile{file("call_1-1.png"), file("call_1-2.png")}, got.files)
 			check.Equal(t, "text", "[image call_1-1.png is attached]\n[resource a:b]\n[image call_1-2.png is attached]",
 				got.output)
 		})

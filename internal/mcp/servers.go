@@ -19,7 +19,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/singleflight"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/internal/netguard/httpguard"
 )
@@ -145,7 +145,7 @@ func (s *session) tools(ctx context.Context) (all []*sdk.Tool, ttl time.Duration
 			return all, ttl, nil
 		}
 	}
-	return nil, 0, fail(v1alpha1.MCPResponseInvalid, "its list of tools has no end")
+	return nil, 0, fail(v1beta1.MCPResponseInvalid, "its list of tools has no end")
 }
 
 // recall is the cached state of the endpoint that still counts.

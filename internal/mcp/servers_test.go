@@ -19,7 +19,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/check"
@@ -69,8 +69,8 @@ func TestToolsWorkWithEveryServerProtocolVersion(t *testing.T) {
 	}
 	for version, c := range map[string]struct {
 		handler   func(*sdk.Server) http.Handler
-		transport v1alpha1.MCPTransport
-	}{"2026-07-28": {stateless, ""}, "with sessions": {withSessions, ""}, "2024-11-05": {sse, v1alpha1.MCPSSE}} {
+		transport v1beta1.MCPTransport
+	}{"2026-07-28": {stateless, ""}, "with sessions": {withSessions, ""}, "2024-11-05": {sse, v1beta1.MCPSSE}} {
 		t.Run(version, func(t *testing.T) {
 			entry := serve(t, c.handler(everything(t)))
 			entry.Transport = c.transport
@@ -91,7 +91,7 @@ func TestToolsWorkWithEveryServerProtocolVersion(t *testing.T) {
 				returns(t, o, "s__"+name, input, want)
 			}
 			seen := run(t, o, "s__image", "{}")
-			check.Equal(t, "image", []v1alpha1.MessageFile{{Name: "call_1-1.png", MediaType: "image/png",
+			check.Equal(t, "image", []v1beta1.MessageFile{{Name: "call_1-1.png", MediaType: "image/png",
 				Data: base64.StdEncoding.EncodeToString(onePixel(t))}}, seen.files)
 			check.Equal(t, "text", "look\n[image call_1-1.png is attached]", seen.output)
 			returns(t, o, "s__fails", "{}", "failed: no such city")
@@ -104,7 +104,7 @@ func TestToolsWorkWithEveryServerProtocolVersion(t *testing.T) {
 }
 
 // progresses makes a call that ends once its progress was shown.
-func progresses(t *testing.T, servers *mcp.Servers, handler func(*sdk.Server) http.Handler, by v1alpha1.MCPTransport) {
+func progresses(t *testing.T, servers *mcp.Servers, handler func(*sdk.Server) http.Handler, by v1beta1.MCPTransport) {
 	t.Helper()
 	s, shown := newServer(), make(chan string, 1)
 	tool(s, "slow", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -233,7 +233,7 @@ func TestExpiredToolListIsFetchedAgain(t *testing.T) {
 			t.Errorf("after %s more: %v, asked %d times", c.after, names(o), lists.Load())
 		}
 	}
-	entry.Tools = &v1alpha1.MCPToolFilter{Deny: []string{"a"}}
+	entry.Tools = &v1beta1.MCPToolFilter{Deny: []string{"a"}}
 	if o := offer(t, servers, entry); len(o.Tools()) != 0 || lists.Load() != 3 {
 		t.Errorf("an entry that was edited met the old list: %v", names(o))
 	}
@@ -256,7 +256,7 @@ func TestHangingServerDelaysOnlyOneStep(t *testing.T) {
 	good.Name = "good"
 	for range 3 {
 		o := offer(t, servers, entry, good)
-		failsWith(t, o, v1alpha1.MCPTimedOut, "it did not answer in time")
+		failsWith(t, o, v1beta1.MCPTimedOut, "it did not answer in time")
 		if len(o.Tools()) == 0 {
 			t.Error("the other server's tools are missing")
 		}
@@ -296,12 +296,12 @@ func TestSilentServerEndsCall(t *testing.T) {
 func TestServersAreCalledOnlyAtAllowedHosts(t *testing.T) {
 	entry := serve(t, stateless(everything(t)))
 	servers, _ := newServers(t, func(o *mcp.Options) { o.Hosts = []string{"mcp.example.com"} })
-	failsWith(t, offer(t, servers, entry), v1alpha1.MCPHostForbidden, "is none that MCP servers may be called at")
+	failsWith(t, offer(t, servers, entry), v1beta1.MCPHostForbidden, "is none that MCP servers may be called at")
 }
 
 func TestToolsOfAllServersAreLimited(t *testing.T) {
 	servers, _ := newServers(t, nil)
-	var entries []v1alpha1.MCPServer
+	var entries []v1beta1.MCPServer
 	for i, count := range []int{60, 30, 20} {
 		s := newServer()
 		for j := range count {

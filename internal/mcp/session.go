@@ -14,7 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/text/clip"
 )
@@ -81,7 +81,7 @@ func newLine(ctx, living context.Context, e *endpoint, client *http.Client) (sdk
 		return exact{transport, func(string) {}}, l, failed
 	}
 	client, w := newWire(client, e.url, e.headers)
-	if e.server.Transport == v1alpha1.MCPSSE {
+	if e.server.Transport == v1beta1.MCPSSE {
 		sse := &sdk.SSEClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: int(limits.Event)}
 		return exact{sse, w.setVersion}, w, nil
 	}
@@ -102,7 +102,7 @@ func (s *Servers) logFailure(ctx context.Context, e *endpoint, f *failure, err e
 // client is a client that offers servers neither roots nor a model. Only a server without sessions can wait for the
 // answers of people. Requests of others for input are declined.
 func (s *session) client() *sdk.Client {
-	return sdk.NewClient(&sdk.Implementation{Name: "parley", Version: v1alpha1.GroupVersion.Version}, &sdk.ClientOptions{
+	return sdk.NewClient(&sdk.Implementation{Name: "parley", Version: v1beta1.GroupVersion.Version}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
 		}},

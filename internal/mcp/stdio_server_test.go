@@ -15,7 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realagent"
 )
@@ -105,10 +105,10 @@ func textOf(text string) *sdk.CallToolResult {
 }
 
 // playing is an entry of a server in that role.
-func playing(t *testing.T, role string) v1alpha1.MCPServer {
+func playing(t *testing.T, role string) v1beta1.MCPServer {
 	t.Helper()
 	self, err := os.Executable()
 	check.OK(t, err)
-	return v1alpha1.MCPServer{Name: "s", Command: []string{self, "serve"}, ConnectTimeoutSeconds: new(int32(5)),
-		Env: []v1alpha1.MCPVariable{{Name: roleVariable, Value: role}, {Name: "GREETING", Value: "hello"}}}
+	return v1beta1.MCPServer{Name: "s", Command: []string{self, "serve"}, ConnectTimeoutSeconds: new(int32(5)),
+		Env: []v1beta1.MCPVariable{{Name: roleVariable, Value: role}, {Name: "GREETING", Value: "hello"}}}
 }

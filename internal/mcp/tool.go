@@ -12,7 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/tools"
@@ -89,8 +89,8 @@ func (t tool) ask(result *sdk.CallToolResult, call tools.Call) error {
 		return err
 	case !call.Ask(question):
 		return fmt.Errorf("the server asks people for input, but for too much at once: at most %d calls of a reply can ask, "+
-			"with %d KiB of questions and %d KiB of state each", v1alpha1.MaxToolQuestions, v1alpha1.MaxInputRequests>>10,
-			v1alpha1.MaxQuestionState>>10)
+			"with %d KiB of questions and %d KiB of state each", v1beta1.MaxToolQuestions, v1beta1.MaxInputRequests>>10,
+			v1beta1.MaxQuestionState>>10)
 	}
 	return tools.ErrAsks
 }

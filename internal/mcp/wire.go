@@ -20,7 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
@@ -98,38 +98,38 @@ func (w *wire) failure(_ context.Context, err error, notes *httpguard.Notes, sec
 		return f
 	}
 	if oversized := notes.Oversized(); oversized != nil {
-		return fail(v1alpha1.MCPResponseInvalid, "its answer has more than %d bytes", oversized.Limit)
+		return fail(v1beta1.MCPResponseInvalid, "its answer has more than %d bytes", oversized.Limit)
 	}
 	status := int(w.status.Load())
 	answered := fmt.Sprintf("it answered %d %s", status, http.StatusText(status))
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return fail(v1alpha1.MCPAccessDenied, "%s", answered)
+		return fail(v1beta1.MCPAccessDenied, "%s", answered)
 	case errors.Is(err, context.DeadlineExceeded):
 		return timedOut("it did not answer in time")
 	case status >= http.StatusBadRequest:
-		return fail(v1alpha1.MCPConnectionFailed, "%s", answered)
+		return fail(v1beta1.MCPConnectionFailed, "%s", answered)
 	}
 	if words := networkProblem(err); words != "" {
-		return fail(v1alpha1.MCPConnectionFailed, "%s", words)
+		return fail(v1beta1.MCPConnectionFailed, "%s", words)
 	}
 	if message := serverMessage(err); message != "" {
-		return fail(v1alpha1.MCPResponseInvalid, "it answered: %s", scrubLine(message, secrets))
+		return fail(v1beta1.MCPResponseInvalid, "it answered: %s", scrubLine(message, secrets))
 	}
-	return fail(v1alpha1.MCPResponseInvalid, "its answer is not of the Model Context Protocol")
+	return fail(v1beta1.MCPResponseInvalid, "its answer is not of the Model Context Protocol")
 }
 
 // hostFailure is a failure because of the host of a request; nil if it is none.
 func hostFailure(err error, foreign *foreignHostError) *failure {
 	if redirect, ok := errors.AsType[*httpguard.RedirectError](err); ok {
-		return fail(v1alpha1.MCPHostForbidden,
+		return fail(v1beta1.MCPHostForbidden,
 			"it redirects (%d), which is not followed: name the url that it leads to", redirect.Status)
 	}
 	if _, ok := errors.AsType[*httpguard.ForbiddenHostError](err); ok {
-		return fail(v1alpha1.MCPHostForbidden, "its host is an address of the node or of the pod")
+		return fail(v1beta1.MCPHostForbidden, "its host is an address of the node or of the pod")
 	}
 	if foreign != nil {
-		return fail(v1alpha1.MCPHostForbidden, "%s", foreign)
+		return fail(v1beta1.MCPHostForbidden, "%s", foreign)
 	}
 	return nil
 }

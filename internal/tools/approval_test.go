@@ -12,42 +12,42 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
-func calling(calls ...v1alpha1.ToolCall) v1alpha1.ChatMessage {
-	return *chattest.Generated("", v1alpha1.RoleAssistant, chattest.CallsOf(calls...))
+func calling(calls ...v1beta1.ToolCall) v1beta1.ChatMessage {
+	return *chattest.Generated("", v1beta1.RoleAssistant, chattest.CallsOf(calls...))
 }
 
 func TestOnlyApprovedCallsRun(t *testing.T) {
-	needsApproval := func(id, input string) v1alpha1.ToolCall {
-		return v1alpha1.ToolCall{ID: id, RequiresAction: v1alpha1.RequiresApproval, Input: input}
+	needsApproval := func(id, input string) v1beta1.ToolCall {
+		return v1beta1.ToolCall{ID: id, RequiresAction: v1beta1.RequiresApproval, Input: input}
 	}
-	history := []v1alpha1.ChatMessage{
-		calling(v1alpha1.ToolCall{ID: "old"}), *chattest.Generated("", v1alpha1.RoleTool, chattest.Results("old")),
-		calling(v1alpha1.ToolCall{ID: "own"}, v1alpha1.ToolCall{ID: "done"},
-			v1alpha1.ToolCall{ID: "provider", ProviderExecuted: true},
-			v1alpha1.ToolCall{ID: "client", RequiresAction: v1alpha1.RequiresClient}, needsApproval("approved", ""),
+	history := []v1beta1.ChatMessage{
+		calling(v1beta1.ToolCall{ID: "old"}), *chattest.Generated("", v1beta1.RoleTool, chattest.Results("old")),
+		calling(v1beta1.ToolCall{ID: "own"}, v1beta1.ToolCall{ID: "done"},
+			v1beta1.ToolCall{ID: "provider", ProviderExecuted: true},
+			v1beta1.ToolCall{ID: "client", RequiresAction: v1beta1.RequiresClient}, needsApproval("approved", ""),
 			needsApproval("denied", ""), needsApproval("undecided", ""), needsApproval("unseen", `{"command":"rm"}`)),
-		*chattest.Generated("", v1alpha1.RoleTool, chattest.Results("done")),
+		*chattest.Generated("", v1beta1.RoleTool, chattest.Results("done")),
 	}
 	history[2].Spec.Generation.HistoryVersion = 5
 	seen := approval.Of(new(needsApproval("approved", ""))).Digest
-	chat := &v1alpha1.Chat{}
-	decisions := []v1alpha1.ToolDecision{
-		{ID: "approved", Decision: v1alpha1.DecisionApprove, Digest: seen, By: "anna", Content: "{}"},
-		{ID: "denied", Decision: v1alpha1.DecisionDeny, Comment: "too late"},
-		{ID: "unseen", Decision: v1alpha1.DecisionApprove, Digest: seen},
+	chat := &v1beta1.Chat{}
+	decisions := []v1beta1.ToolDecision{
+		{ID: "approved", Decision: v1beta1.DecisionApprove, Digest: seen, By: "anna", Content: "{}"},
+		{ID: "denied", Decision: v1beta1.DecisionDeny, Comment: "too late"},
+		{ID: "unseen", Decision: v1beta1.DecisionApprove, Digest: seen},
 	}
 	chat.Status.Internal.Turn.Decisions = slices.Clone(decisions)
 	decisions[0].Content = ""
 	check.Equal(t, "batch", &tools.Batch{Chat: chat, Reply: 5, Decisions: decisions,
-		Calls: []v1alpha1.ToolCall{{ID: "own"}, needsApproval("approved", "")},
-		Denied: []v1alpha1.ToolResult{
+		Calls: []v1beta1.ToolCall{{ID: "own"}, needsApproval("approved", "")},
+		Denied: []v1beta1.ToolResult{
 			{ID: "denied", Output: "A person denied this call, so it was not run. They said: too late", IsError: true},
 			{ID: "unseen",
 				Output: "The call was not run: it is not the call that a person has approved. Make it again if it is " +
@@ -55,30 +55,30 @@ func TestOnlyApprovedCallsRun(t *testing.T) {
 }
 
 func TestAnAnswerComesWithTheCallThatAsked(t *testing.T) {
-	question := v1alpha1.ToolQuestion{ID: "1", Name: "k8s_apply", Proposal: "Scale it.", ToolState: "s"}
-	asks := *chattest.Generated("", v1alpha1.RoleTool)
-	asks.Spec.Generation.Questions = []v1alpha1.ToolQuestion{question}
-	call, seen := calling(v1alpha1.ToolCall{ID: "1", Name: "k8s_apply"}), approval.OfQuestion(&question).Digest
+	question := v1beta1.ToolQuestion{ID: "1", Name: "k8s_apply", Proposal: "Scale it.", ToolState: "s"}
+	asks := *chattest.Generated("", v1beta1.RoleTool)
+	asks.Spec.Generation.Questions = []v1beta1.ToolQuestion{question}
+	call, seen := calling(v1beta1.ToolCall{ID: "1", Name: "k8s_apply"}), approval.OfQuestion(&question).Digest
 	asked := tools.Question{Proposal: "Scale it.", State: "s"}
 	for name, c := range map[string]struct {
-		later    []v1alpha1.ChatMessage
-		decision v1alpha1.ToolDecision
+		later    []v1beta1.ChatMessage
+		decision v1beta1.ToolDecision
 		want     map[string]tools.Answer
 	}{
-		"approved": {nil, v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: seen},
+		"approved": {nil, v1beta1.ToolDecision{Decision: v1beta1.DecisionApprove, Digest: seen},
 			map[string]tools.Answer{"1": {Question: asked, Given: true}}},
-		"denied": {nil, v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny, Comment: "no"},
+		"denied": {nil, v1beta1.ToolDecision{Decision: v1beta1.DecisionDeny, Comment: "no"},
 			map[string]tools.Answer{"1": {Question: asked, Comment: "no"}}},
-		"another proposal approved": {nil, v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: "other"},
+		"another proposal approved": {nil, v1beta1.ToolDecision{Decision: v1beta1.DecisionApprove, Digest: "other"},
 			map[string]tools.Answer{"1": {Question: asked}}},
-		"a question of an earlier reply": {[]v1alpha1.ChatMessage{call},
-			v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: seen}, nil},
+		"a question of an earlier reply": {[]v1beta1.ChatMessage{call},
+			v1beta1.ToolDecision{Decision: v1beta1.DecisionApprove, Digest: seen}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chat := &v1alpha1.Chat{}
+			chat := &v1beta1.Chat{}
 			c.decision.ID = "1"
-			chat.Status.Internal.Turn.Decisions = []v1alpha1.ToolDecision{c.decision}
-			b := tools.SplitByApproval(chat, append([]v1alpha1.ChatMessage{call, asks}, c.later...))
+			chat.Status.Internal.Turn.Decisions = []v1beta1.ToolDecision{c.decision}
+			b := tools.SplitByApproval(chat, append([]v1beta1.ChatMessage{call, asks}, c.later...))
 			check.Equal(t, "answers", c.want, b.Answers)
 			check.Equal(t, "number of calls", 1, len(b.Calls))
 		})
@@ -86,13 +86,13 @@ func TestAnAnswerComesWithTheCallThatAsked(t *testing.T) {
 }
 
 func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
-	spec := &v1alpha1.ChatTools{
-		Client: []v1alpha1.ClientTool{
+	spec := &v1beta1.ChatTools{
+		Client: []v1beta1.ClientTool{
 			{Name: "open_ticket", Description: "Opens a ticket.",
 				InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","required":["title"]}`)}},
 			{Name: "plain"},
 		},
-		Approval: []v1alpha1.ToolPattern{"current_time", "launch*", "plain"},
+		Approval: []v1beta1.ToolPattern{"current_time", "launch*", "plain"},
 	}
 	offered := tools.OfClient(spec)
 	check.Equal(t, "offered tools", []tools.Definition{
@@ -100,13 +100,13 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 			InputSchema: map[string]any{"type": "object", "required": []any{"title"}}},
 		{Name: "plain", InputSchema: map[string]any{"type": "object"}},
 	}, offered, cmpopts.IgnoreUnexported(tools.Definition{}))
-	for name, want := range map[string]v1alpha1.RequiredAction{
-		"open_ticket": v1alpha1.RequiresClient, "plain": v1alpha1.RequiresClient, "current_time": v1alpha1.RequiresApproval,
-		"launch_rocket": v1alpha1.RequiresApproval, "other": "",
+	for name, want := range map[string]v1beta1.RequiredAction{
+		"open_ticket": v1beta1.RequiresClient, "plain": v1beta1.RequiresClient, "current_time": v1beta1.RequiresApproval,
+		"launch_rocket": v1beta1.RequiresApproval, "other": "",
 	} {
 		check.Equal(t, name, want, tools.RequiresAction(spec, name))
 	}
-	spec.Deny = []v1alpha1.ToolPattern{"plain", "current_time"}
+	spec.Deny = []v1beta1.ToolPattern{"plain", "current_time"}
 	if offered := tools.OfClient(spec); len(offered) != 1 || tools.RequiresAction(spec, "plain") != "" ||
 		tools.RequiresAction(spec, "current_time") != "" {
 		t.Errorf("a tool that is denied is offered, or waited for: %+v", offered)
@@ -122,8 +122,8 @@ func TestSchemasOfClientToolsAreChecked(t *testing.T) {
 		`{"type":"array"}`:                  "type must be object",
 		`{"properties":{"n":{"type":"x"}}}`: "/properties/n/type",
 	} {
-		client := v1alpha1.ClientTool{Name: "open_ticket", InputSchema: &runtime.RawExtension{Raw: []byte(schema)}}
-		tool := tools.OfClient(&v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{client}})[0]
+		client := v1beta1.ClientTool{Name: "open_ticket", InputSchema: &runtime.RawExtension{Raw: []byte(schema)}}
+		tool := tools.OfClient(&v1beta1.ChatTools{Client: []v1beta1.ClientTool{client}})[0]
 		err := tool.SchemaError()
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", schema, err)

@@ -10,17 +10,17 @@ import (
 	"fmt"
 	"regexp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Call is what a tool is run with.
 type Call struct {
 	// ToolCall is the call as the model made it. Input is a valid JSON object, unless the call is refused.
-	v1alpha1.ToolCall
+	v1beta1.ToolCall
 	// Key is unique to the call, and the same when the call is made again. protocol.ValidKey holds for it.
 	Key string
 	// Chat for which the tool runs, as it was when the step began.
-	Chat *v1alpha1.Chat
+	Chat *v1beta1.Chat
 	// Again is true if an earlier attempt, or an earlier process of this one, may have made the call.
 	Again bool
 	// Answer to the call's Question; nil: it has asked none.
@@ -33,7 +33,7 @@ type Call struct {
 	// ErrAsks.
 	Ask func(Question) (taken bool)
 	// Attach adds a file to the result, if there is room for it: there always is for a tool that AttachesFile.
-	Attach func(file v1alpha1.MessageFile) (taken bool)
+	Attach func(file v1beta1.MessageFile) (taken bool)
 }
 
 // Question is what a call asks people before it continues. The chat keeps it, for the attempt that repeats the call.
@@ -70,32 +70,32 @@ func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx)
 // Batch are the calls of one reply that Parley can answer now: see SplitByApproval.
 type Batch struct {
 	// Chat for which they run.
-	Chat *v1alpha1.Chat
+	Chat *v1beta1.Chat
 	// Reply is the version of the history that the reply was made for, unique in the chat; 0: it was imported.
 	Reply int64
 	// Calls to run.
-	Calls []v1alpha1.ToolCall
+	Calls []v1beta1.ToolCall
 	// Denied are the results of calls that people denied.
-	Denied []v1alpha1.ToolResult
+	Denied []v1beta1.ToolResult
 	// Decisions of people about both.
-	Decisions []v1alpha1.ToolDecision
+	Decisions []v1beta1.ToolDecision
 	// Answers to the questions of calls, by the ids of the calls.
 	Answers map[string]Answer
 	// Again is true if an earlier attempt may have made the calls.
 	Again bool
 	// Known are results by the ids of their calls, which are not run.
-	Known map[string]v1alpha1.ToolResult
+	Known map[string]v1beta1.ToolResult
 	// Expect is called with the context of each call, which should end soon after it. over is called at the end of the
 	// call. It may be nil.
 	Expect func(ctx context.Context) (over func())
 }
 
 // call is what the tool of the call is run with.
-func (b *Batch) call(call v1alpha1.ToolCall) Call {
+func (b *Batch) call(call v1beta1.ToolCall) Call {
 	c := Call{
 		ToolCall: call, Key: b.key(call.ID), Chat: b.Chat, Again: b.Again,
 		Show: func(string) {}, Ask: func(Question) bool { return false },
-		Attach: func(v1alpha1.MessageFile) bool { return false },
+		Attach: func(v1beta1.MessageFile) bool { return false },
 	}
 	if answer, ok := b.Answers[call.ID]; ok {
 		c.Answer = &answer

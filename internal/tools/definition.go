@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/text/jsonschema"
 	"parley.dev/parley/internal/tools/arguments"
@@ -57,7 +57,7 @@ type Definition struct {
 	Reference Reference
 
 	// client is what the tool was defined by, if a client of the chat runs it.
-	client *v1alpha1.ClientTool
+	client *v1beta1.ClientTool
 }
 
 // Traits determine to which chats a tool is offered, how its calls are approved and run, and the effects of their
@@ -67,10 +67,10 @@ type Traits struct {
 	// Plan and Explore determine whether chats in these modes may call the tool. Default: Forbidden.
 	Plan, Explore Use
 	// EnabledFor reports whether a field of the chat turns the tool on. Other chats cannot call it. nil: every chat can.
-	EnabledFor func(chat *v1alpha1.Chat) bool
+	EnabledFor func(chat *v1beta1.Chat) bool
 	// UsefulTo reports whether the chat has a use for the tool. Another chat is offered it only if spec.tools.allow names
 	// it. nil: every chat has.
-	UsefulTo func(chat *v1alpha1.Chat) bool
+	UsefulTo func(chat *v1beta1.Chat) bool
 
 	// Exclusive tools must be the only ones that a reply calls. Otherwise none of its calls runs.
 	Exclusive bool
@@ -97,16 +97,16 @@ type Traits struct {
 
 	// MayNeedWorkspace reports whether a call with these arguments works in the workspace. Each step must come to the same
 	// answer, so it depends on nothing else. nil: see NeedsWorkspace.
-	MayNeedWorkspace func(chat *v1alpha1.Chat, input string) bool
+	MayNeedWorkspace func(chat *v1beta1.Chat, input string) bool
 	// WaitsFor is the sub-chat that a call with these arguments waits for, and for how many seconds; 0: it does not wait.
 	// The operator waits, and runs the call afterwards: a chat that waits has no attempt. nil: no call waits.
 	WaitsFor func(input string) (chat string, seconds int32)
 	// ChangeAgent is the change of a sub-chat that a successful call requests. It must follow from the call alone. The
 	// operator makes it once, when it has the result. A lost result changes nothing, so the call must be Repeatable.
-	ChangeAgent func(call Call) v1alpha1.AgentChange
+	ChangeAgent func(call Call) v1beta1.AgentChange
 	// ChangeWorkspace is the change of the workspace that a successful result requests; nil: none. The operator makes it,
 	// as with ChangeAgent. The tool must be Exclusive.
-	ChangeWorkspace func(result v1alpha1.ToolResult) *v1alpha1.WorkspaceChange
+	ChangeWorkspace func(result v1beta1.ToolResult) *v1beta1.WorkspaceChange
 }
 
 // Use is whether a chat with a mode may call a tool.
@@ -122,13 +122,13 @@ const (
 )
 
 // In is whether a chat with the mode may call the tool; empty: it has none.
-func (t Traits) In(mode v1alpha1.ChatMode) Use {
+func (t Traits) In(mode v1beta1.ChatMode) Use {
 	switch mode {
 	case "":
 		return Free
-	case v1alpha1.ModePlan:
+	case v1beta1.ModePlan:
 		return t.Plan
-	case v1alpha1.ModeExplore:
+	case v1beta1.ModeExplore:
 		return t.Explore
 	}
 	return Forbidden
@@ -147,7 +147,7 @@ type Reference struct {
 }
 
 // OfClient are the tools that a client of the chat runs and that the chat allows, in their order.
-func OfClient(spec *v1alpha1.ChatTools) (all []Definition) {
+func OfClient(spec *v1beta1.ChatTools) (all []Definition) {
 	if spec == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func OfClient(spec *v1alpha1.ChatTools) (all []Definition) {
 }
 
 // clientSchema is the schema in the chat, or that of an object without properties.
-func clientSchema(client *v1alpha1.ClientTool) map[string]any {
+func clientSchema(client *v1beta1.ClientTool) map[string]any {
 	var schema map[string]any
 	if raw := client.InputSchema; raw != nil {
 		schema, _ = jsonschema.Object(raw.Raw) // SchemaError reports the error.

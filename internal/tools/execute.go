@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 )
 
@@ -32,18 +32,18 @@ var (
 )
 
 // Around observes a call, which run runs, once. Before that it may set how the call shows, asks and attaches.
-type Around func(ctx context.Context, call *Call, run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult
+type Around func(ctx context.Context, call *Call, run func(context.Context) v1beta1.ToolResult) v1beta1.ToolResult
 
 // Execute runs the calls of a batch at the same time and returns their results in the order of the calls. If an
 // exclusive tool is called next to others, it runs none. A call that asks people has no result. A call that fails after
 // ctx is done counts as interrupted. Each call without a known result runs within around, which may be nil.
-func (r *Registry) Execute(ctx context.Context, b *Batch, around Around) (results []v1alpha1.ToolResult) {
+func (r *Registry) Execute(ctx context.Context, b *Batch, around Around) (results []v1beta1.ToolResult) {
 	if around == nil {
-		around = func(ctx context.Context, _ *Call, run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
+		around = func(ctx context.Context, _ *Call, run func(context.Context) v1beta1.ToolResult) v1beta1.ToolResult {
 			return run(ctx)
 		}
 	}
-	all, asking, exclusive := make([]v1alpha1.ToolResult, len(b.Calls)), make([]bool, len(b.Calls)), r.Conflict(b.Calls)
+	all, asking, exclusive := make([]v1beta1.ToolResult, len(b.Calls)), make([]bool, len(b.Calls)), r.Conflict(b.Calls)
 	var running sync.WaitGroup
 	for i := range b.Calls {
 		known, ok := b.Known[b.Calls[i].ID]
@@ -53,7 +53,7 @@ func (r *Registry) Execute(ctx context.Context, b *Batch, around Around) (result
 		}
 		running.Go(func() {
 			call := b.call(b.Calls[i])
-			all[i] = around(ctx, &call, func(ctx context.Context) (result v1alpha1.ToolResult) {
+			all[i] = around(ctx, &call, func(ctx context.Context) (result v1beta1.ToolResult) {
 				result, asking[i] = r.execute(ctx, call, exclusive, b.Expect)
 				return result
 			})
@@ -70,7 +70,7 @@ func (r *Registry) Execute(ctx context.Context, b *Batch, around Around) (result
 
 // execute runs a call. asks is true if it asks people in place of a result.
 func (r *Registry) execute(ctx context.Context, call Call, exclusive string, expect func(context.Context) func()) (
-	result v1alpha1.ToolResult, asks bool,
+	result v1beta1.ToolResult, asks bool,
 ) {
 	ctx, alive, cancel := withIdleTimeout(ctx, r.Traits(call.Name).OwnsTimeout)
 	defer cancel()
@@ -82,7 +82,7 @@ func (r *Registry) execute(ctx context.Context, call Call, exclusive string, exp
 		alive()
 		show(piece)
 	}
-	result = v1alpha1.ToolResult{ID: call.ID, Name: call.Name}
+	result = v1beta1.ToolResult{ID: call.ID, Name: call.Name}
 	output, err := r.run(ctx, call, exclusive)
 	switch {
 	case err == nil:
@@ -136,9 +136,9 @@ func (r *Registry) run(ctx context.Context, call Call, exclusive string) (output
 
 // Conflict is the exclusive tool that calls of one reply name next to others; empty if there is none. It depends on the
 // names alone: a change of the chat must not make calls run that needed no approval because of a conflict.
-func (r *Registry) Conflict(calls []v1alpha1.ToolCall) string {
-	calls = slices.DeleteFunc(slices.Clone(calls), func(call v1alpha1.ToolCall) bool {
-		return call.Refusal == v1alpha1.RefusalInputTruncated || call.Refusal == v1alpha1.RefusalInputInvalid
+func (r *Registry) Conflict(calls []v1beta1.ToolCall) string {
+	calls = slices.DeleteFunc(slices.Clone(calls), func(call v1beta1.ToolCall) bool {
+		return call.Refusal == v1beta1.RefusalInputTruncated || call.Refusal == v1beta1.RefusalInputInvalid
 	})
 	for _, call := range calls {
 		if len(calls) > 1 && r.Traits(call.Name).Exclusive {
@@ -165,10 +165,10 @@ func (r *Registry) conflictError(call *Call, exclusive string) error {
 func (r *Registry) callable(call *Call) (Tool, error) {
 	name := call.Name
 	switch call.Refusal { // These two also concern a client's tools, which no registry has.
-	case v1alpha1.RefusalInputTruncated:
+	case v1beta1.RefusalInputTruncated:
 		return nil, fmt.Errorf("tool %q was not run: your reply reached its limit of tokens within the input of this call; "+
 			"call it again with less input, in several calls if need be", name)
-	case v1alpha1.RefusalInputInvalid:
+	case v1beta1.RefusalInputInvalid:
 		return nil, fmt.Errorf("tool %q was not run: its input must be a JSON object, but is %s; call it again with a JSON "+
 			"object, {} if there are no arguments", name, describeInput(call.Input))
 	}
@@ -177,10 +177,10 @@ func (r *Registry) callable(call *Call) (Tool, error) {
 		return nil, err
 	}
 	switch call.Refusal {
-	case v1alpha1.RefusalNotAllowed:
+	case v1beta1.RefusalNotAllowed:
 		return nil, fmt.Errorf("tool %q was not active in this chat when it was called, so it is not known whether "+
 			"the call requires approval: call it again", name)
-	case v1alpha1.RefusalInputTooLarge:
+	case v1beta1.RefusalInputTooLarge:
 		return nil, approval.TooLarge(call.Input)
 	}
 	return tool, nil

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -36,33 +36,33 @@ func TestToolFailuresBecomeErrorResultsForModel(t *testing.T) {
 			}))
 	for name, c := range map[string]struct {
 		allow string
-		call  v1alpha1.ToolCall
+		call  v1beta1.ToolCall
 		fails bool
 		want  string // The output; behind …, a part of it.
 	}{
-		"a good call":       {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
-		"an allowed tool":   {allow: "echo", call: v1alpha1.ToolCall{Name: "echo", Input: `{}`}, want: "{}"},
-		"default arguments": {call: v1alpha1.ToolCall{Name: "typed", Input: `{}`}, want: "7"},
-		"invalid arguments": {call: v1alpha1.ToolCall{Name: "typed", Input: `{"n":10}`}, fails: true, want: "…/n: must be at most 9"},
-		"an unknown tool":   {"echo fails", v1alpha1.ToolCall{Name: "weather"}, true, `tool "weather" does not exist; the tools on offer are: echo, fails`},
-		"a forbidden tool":  {"fails", v1alpha1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: fails`},
-		"no tool at all":    {"other", v1alpha1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: none`},
-		"an error":          {call: v1alpha1.ToolCall{Name: "fails"}, fails: true, want: "no such city"},
-		"a panic": {call: v1alpha1.ToolCall{Name: "panics"}, fails: true,
+		"a good call":       {call: v1beta1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
+		"an allowed tool":   {allow: "echo", call: v1beta1.ToolCall{Name: "echo", Input: `{}`}, want: "{}"},
+		"default arguments": {call: v1beta1.ToolCall{Name: "typed", Input: `{}`}, want: "7"},
+		"invalid arguments": {call: v1beta1.ToolCall{Name: "typed", Input: `{"n":10}`}, fails: true, want: "…/n: must be at most 9"},
+		"an unknown tool":   {"echo fails", v1beta1.ToolCall{Name: "weather"}, true, `tool "weather" does not exist; the tools on offer are: echo, fails`},
+		"a forbidden tool":  {"fails", v1beta1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: fails`},
+		"no tool at all":    {"other", v1beta1.ToolCall{Name: "echo"}, true, `tool "echo" is not active in this chat; the tools on offer are: none`},
+		"an error":          {call: v1beta1.ToolCall{Name: "fails"}, fails: true, want: "no such city"},
+		"a panic": {call: v1beta1.ToolCall{Name: "panics"}, fails: true,
 			want: `tool "panics" failed unexpectedly`},
-		"a long result": {call: v1alpha1.ToolCall{Name: "talks"}, want: "…bytes left out"},
-		"a long error":  {call: v1alpha1.ToolCall{Name: "complains"}, fails: true, want: "…bytes left out"},
-		"a long unknown name": {call: v1alpha1.ToolCall{Name: strings.Repeat("n", 100_000)}, fails: true,
+		"a long result": {call: v1beta1.ToolCall{Name: "talks"}, want: "…bytes left out"},
+		"a long error":  {call: v1beta1.ToolCall{Name: "complains"}, fails: true, want: "…bytes left out"},
+		"a long unknown name": {call: v1beta1.ToolCall{Name: strings.Repeat("n", 100_000)}, fails: true,
 			want: "…bytes left out"},
-		"a list as input": {call: v1alpha1.ToolCall{Name: "echo", Input: ` ["a"]`, Refusal: v1alpha1.RefusalInputInvalid}, fails: true,
+		"a list as input": {call: v1beta1.ToolCall{Name: "echo", Input: ` ["a"]`, Refusal: v1beta1.RefusalInputInvalid}, fails: true,
 			want: `tool "echo" was not run: its input must be a JSON object, but is a list; call it again with a JSON object, {} if there are no arguments`},
-		"a number as input": {call: v1alpha1.ToolCall{Name: "echo", Input: "7", Refusal: v1alpha1.RefusalInputInvalid},
+		"a number as input": {call: v1beta1.ToolCall{Name: "echo", Input: "7", Refusal: v1beta1.RefusalInputInvalid},
 			fails: true,
 			want:  "…but is a number"},
-		"a call refused before": {call: v1alpha1.ToolCall{Name: "echo", Input: "{}", Refusal: v1alpha1.RefusalNotAllowed},
+		"a call refused before": {call: v1beta1.ToolCall{Name: "echo", Input: "{}", Refusal: v1beta1.RefusalNotAllowed},
 			fails: true,
 			want:  "…was not active in this chat when it was called"},
-		"a huge input": {call: v1alpha1.ToolCall{Name: "echo", Input: "{}", Refusal: v1alpha1.RefusalInputTooLarge},
+		"a huge input": {call: v1beta1.ToolCall{Name: "echo", Input: "{}", Refusal: v1beta1.RefusalInputTooLarge},
 			fails: true,
 			want:  "…a person must approve it"},
 	} {
@@ -78,7 +78,7 @@ func TestToolFailuresBecomeErrorResultsForModel(t *testing.T) {
 				t.Errorf("got %d bytes", len(got[0].Output))
 			}
 			got[0].Output = ""
-			check.Equal(t, "results", []v1alpha1.ToolResult{{ID: "call_1", Name: c.call.Name, IsError: c.fails}}, got)
+			check.Equal(t, "results", []v1beta1.ToolResult{{ID: "call_1", Name: c.call.Name, IsError: c.fails}}, got)
 		})
 	}
 }
@@ -101,19 +101,19 @@ func TestCallsRunConcurrentlyAndReturnResultsInOrder(t *testing.T) {
 		close(ended[n])
 		return call.Input, nil
 	}}
-	var batch []v1alpha1.ToolCall
-	var want []v1alpha1.ToolResult
+	var batch []v1beta1.ToolCall
+	var want []v1beta1.ToolResult
 	for i := range calls {
 		n := fmt.Sprint(i)
-		batch = append(batch, v1alpha1.ToolCall{ID: n, Name: "waits", Input: n})
-		want = append(want, v1alpha1.ToolResult{ID: n, Name: "waits", Output: n})
+		batch = append(batch, v1beta1.ToolCall{ID: n, Name: "waits", Input: n})
+		want = append(want, v1beta1.ToolResult{ID: n, Name: "waits", Output: n})
 	}
-	check.Equal(t, "results", want, execute(t, tools.NewRegistry(waits), &v1alpha1.Chat{}, batch...))
+	check.Equal(t, "results", want, execute(t, tools.NewRegistry(waits), &v1beta1.Chat{}, batch...))
 }
 
 func TestNonrepeatableCallIsNotRepeatedAfterEarlierAttempt(t *testing.T) {
 	registry := tools.NewRegistry(fake{name: "twice"}, fake{name: "once", Traits: tools.Traits{AtMostOnce: true}})
-	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("twice once")}
+	batch := &tools.Batch{Chat: &v1beta1.Chat{}, Calls: callsOf("twice once")}
 	for _, again := range []bool{false, true} {
 		batch.Again = again
 		results := registry.Execute(t.Context(), batch, nil)
@@ -122,7 +122,7 @@ func TestNonrepeatableCallIsNotRepeatedAfterEarlierAttempt(t *testing.T) {
 			t.Errorf("again: %v, the results are %+v", again, results)
 		}
 	}
-	batch.Calls[1].Input, batch.Calls[1].Refusal = "7", v1alpha1.RefusalInputInvalid // It never ran.
+	batch.Calls[1].Input, batch.Calls[1].Refusal = "7", v1beta1.RefusalInputInvalid // It never ran.
 	check.Contains(t, registry.Execute(t.Context(), batch, nil)[1].Output, "but is a number")
 }
 
@@ -161,7 +161,7 @@ func TestExclusiveToolMixedWithOtherCallsRunsNothing(t *testing.T) {
 			check.Equal(t, "number of results", len(c.want), len(results))
 			for i, r := range results {
 				check.Contains(t, r.Output, c.want[i])
-				check.Equal(t, "result", v1alpha1.ToolResult{ID: strings.Fields(calls)[i], Name: strings.Fields(calls)[i],
+				check.Equal(t, "result", v1beta1.ToolResult{ID: strings.Fields(calls)[i], Name: strings.Fields(calls)[i],
 					Output: r.Output, IsError: c.want[i] != ran}, r)
 			}
 		})
@@ -170,18 +170,18 @@ func TestExclusiveToolMixedWithOtherCallsRunsNothing(t *testing.T) {
 
 func TestCallWithKnownResultIsNotExecuted(t *testing.T) {
 	registry := tools.NewRegistry(fake{name: "a"}, fake{name: "b"}, fake{name: "c"}, fake{name: "alone", Traits: alone})
-	known := map[string]v1alpha1.ToolResult{"b": {ID: "b", Name: "b", Output: "known", IsError: true}}
-	results := registry.Execute(t.Context(), &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("a b c"), Known: known},
-		func(ctx context.Context, call *tools.Call, run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
+	known := map[string]v1beta1.ToolResult{"b": {ID: "b", Name: "b", Output: "known", IsError: true}}
+	results := registry.Execute(t.Context(), &tools.Batch{Chat: &v1beta1.Chat{}, Calls: callsOf("a b c"), Known: known},
+		func(ctx context.Context, call *tools.Call, run func(context.Context) v1beta1.ToolResult) v1beta1.ToolResult {
 			if call.ID == "b" {
 				t.Error("a call was observed that was not run")
 			}
 			return run(ctx)
 		})
-	check.Equal(t, "results", []v1alpha1.ToolResult{{ID: "a", Name: "a", Output: "{}"}, known["b"],
+	check.Equal(t, "results", []v1beta1.ToolResult{{ID: "a", Name: "a", Output: "{}"}, known["b"],
 		{ID: "c", Name: "c", Output: "{}"}}, results)
 	results = registry.Execute(t.Context(),
-		&tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("a b alone"), Known: known}, nil)
+		&tools.Batch{Chat: &v1beta1.Chat{}, Calls: callsOf("a b alone"), Known: known}, nil)
 	if !results[0].IsError || !results[2].IsError {
 		t.Errorf("calls in conflict were run: %+v", results)
 	}
@@ -190,10 +190,10 @@ func TestCallWithKnownResultIsNotExecuted(t *testing.T) {
 // keys are the keys of calls with these ids.
 func keys(t *testing.T, uid string, reply int64, ids ...string) (keys []string) {
 	t.Helper()
-	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Reply: reply}
+	batch := &tools.Batch{Chat: &v1beta1.Chat{}, Reply: reply}
 	batch.Chat.UID = types.UID(uid)
 	for _, id := range ids {
-		batch.Calls = append(batch.Calls, v1alpha1.ToolCall{ID: id, Name: "keyed"})
+		batch.Calls = append(batch.Calls, v1beta1.ToolCall{ID: id, Name: "keyed"})
 	}
 	keyed := fake{name: "keyed", run: func(_ context.Context, call tools.Call) (string, error) {
 		return call.ID + "|" + call.Key, nil
@@ -273,7 +273,7 @@ func TestIdleCallTimesOut(t *testing.T) {
 				}
 				began, over := time.Now(), false
 				var calling context.Context
-				result := tools.NewRegistry(c.tool).Execute(ctx, &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("a"),
+				result := tools.NewRegistry(c.tool).Execute(ctx, &tools.Batch{Chat: &v1beta1.Chat{}, Calls: callsOf("a"),
 					Expect: func(ctx context.Context) func() {
 						calling = ctx
 						return func() { over = true }
@@ -299,7 +299,7 @@ func TestCanceledCallReportsInterruption(t *testing.T) {
 		}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	check.Equal(t, "results", []v1alpha1.ToolResult{{ID: "done", Name: "done", Output: "{}"},
+	check.Equal(t, "results", []v1beta1.ToolResult{{ID: "done", Name: "done", Output: "{}"},
 		{ID: "wait", Name: "wait", Output: "the call was interrupted before it produced a result", IsError: true},
-	}, registry.Execute(ctx, &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("done wait")}, nil))
+	}, registry.Execute(ctx, &tools.Batch{Chat: &v1beta1.Chat{}, Calls: callsOf("done wait")}, nil))
 }

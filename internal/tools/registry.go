@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
@@ -80,7 +80,7 @@ func (r *Registry) Traits(name string) Traits { return r.tools[name].Traits }
 
 // Suited are the tools that the chat allows and has turned on, and has a use for or names itself in spec.tools.allow,
 // sorted by name.
-func (r *Registry) Suited(chat *v1alpha1.Chat) (suited []Definition) {
+func (r *Registry) Suited(chat *v1beta1.Chat) (suited []Definition) {
 	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
 		d := r.tools[name].Definition
 		if d.isActive(chat, name) && (d.UsefulTo == nil || d.UsefulTo(chat) ||
@@ -92,17 +92,17 @@ func (r *Registry) Suited(chat *v1alpha1.Chat) (suited []Definition) {
 }
 
 // isActive reports whether the chat allows the tool of that name, and has turned it on.
-func (t Traits) isActive(chat *v1alpha1.Chat, name string) bool {
+func (t Traits) isActive(chat *v1beta1.Chat, name string) bool {
 	return toolpolicy.Allows(chat.Spec.Tools, name) && (t.EnabledFor == nil || t.EnabledFor(chat))
 }
 
 // Offered are the tools in the model's prompt: the Suited ones, and those of the chat's client.
-func (r *Registry) Offered(chat *v1alpha1.Chat) []Definition {
+func (r *Registry) Offered(chat *v1beta1.Chat) []Definition {
 	return append(r.Suited(chat), OfClient(chat.Spec.Tools)...)
 }
 
 // find is the tool of that name. The error tells the model that the chat has none.
-func (r *Registry) find(chat *v1alpha1.Chat, name string) (Tool, error) {
+func (r *Registry) find(chat *v1beta1.Chat, name string) (Tool, error) {
 	tool, ok := r.tools[name]
 	if !ok && r.absent != nil {
 		if err := r.absent(name); err != nil {
@@ -128,32 +128,32 @@ func (r *Registry) find(chat *v1alpha1.Chat, name string) (Tool, error) {
 }
 
 // readOnlyProviderTools are the tools of providers that change nothing.
-var readOnlyProviderTools = []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}
+var readOnlyProviderTools = []v1beta1.ProviderTool{v1beta1.ProviderWebSearch}
 
 // InMode is the chat without the tools that its mode forbids: a client's, those of providers that may change something,
 // and those of the registry whose Traits forbid them.
-func (r *Registry) InMode(chat *v1alpha1.Chat) *v1alpha1.Chat {
+func (r *Registry) InMode(chat *v1beta1.Chat) *v1beta1.Chat {
 	mode := chat.EffectiveMode()
 	if mode == "" {
 		return chat
 	}
-	var bounds v1alpha1.ToolPolicy
+	var bounds v1beta1.ToolPolicy
 	for name := range r.tools {
 		if r.Traits(name).In(mode) == Forbidden {
-			bounds.Deny = append(bounds.Deny, v1alpha1.ToolPattern(name))
+			bounds.Deny = append(bounds.Deny, v1beta1.ToolPattern(name))
 		}
 	}
-	allowed := v1alpha1.ChatTools{}
+	allowed := v1beta1.ChatTools{}
 	if chat.Spec.Tools != nil {
 		allowed = *chat.Spec.Tools
 	}
 	for i := range allowed.Client {
-		bounds.Deny = append(bounds.Deny, v1alpha1.ToolPattern(allowed.Client[i].Name))
+		bounds.Deny = append(bounds.Deny, v1beta1.ToolPattern(allowed.Client[i].Name))
 	}
 	slices.Sort(bounds.Deny)
 	allowed.ToolPolicy = toolpolicy.Within(allowed.ToolPolicy, bounds)
 	allowed.Provider = slices.DeleteFunc(slices.Clone(allowed.Provider),
-		func(tool v1alpha1.ProviderTool) bool { return !slices.Contains(readOnlyProviderTools, tool) })
+		func(tool v1beta1.ProviderTool) bool { return !slices.Contains(readOnlyProviderTools, tool) })
 	within := *chat
 	within.Spec.Tools = &allowed
 	return &within
@@ -169,17 +169,17 @@ func Unread(ctx context.Context, what string) error {
 
 // AgentChanges returns the changes of sub-chats that follow from the results of a batch, and the results: those beyond
 // the limit of changes become errors.
-func (r *Registry) AgentChanges(batch *Batch, results []v1alpha1.ToolResult) (
-	changes []v1alpha1.AgentChange, _ []v1alpha1.ToolResult,
+func (r *Registry) AgentChanges(batch *Batch, results []v1beta1.ToolResult) (
+	changes []v1beta1.AgentChange, _ []v1beta1.ToolResult,
 ) {
 	for i := range results {
 		result, change := &results[i], r.Traits(results[i].Name).ChangeAgent
-		called := slices.IndexFunc(batch.Calls, func(call v1alpha1.ToolCall) bool { return call.ID == result.ID })
+		called := slices.IndexFunc(batch.Calls, func(call v1beta1.ToolCall) bool { return call.ID == result.ID })
 		switch {
 		case change == nil || called < 0 || result.IsError:
-		case len(changes) == v1alpha1.MaxAgentChanges:
+		case len(changes) == v1beta1.MaxAgentChanges:
 			result.IsError, result.Output = true, fmt.Sprintf("nothing was done: the calls of one reply may start %d agents, "+
-				"or tell them something; make this call in your next reply", v1alpha1.MaxAgentChanges)
+				"or tell them something; make this call in your next reply", v1beta1.MaxAgentChanges)
 		default:
 			changes = append(changes, change(batch.call(batch.Calls[called])))
 		}
@@ -188,7 +188,7 @@ func (r *Registry) AgentChanges(batch *Batch, results []v1alpha1.ToolResult) (
 }
 
 // WorkspaceChange is the change of the workspace that follows from the results of a batch; nil: none.
-func (r *Registry) WorkspaceChange(results []v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
+func (r *Registry) WorkspaceChange(results []v1beta1.ToolResult) *v1beta1.WorkspaceChange {
 	for _, result := range results {
 		if change := r.Traits(result.Name).ChangeWorkspace; change != nil && !result.IsError {
 			return change(result) // The tool is exclusive: there is no other result.
@@ -198,22 +198,22 @@ func (r *Registry) WorkspaceChange(results []v1alpha1.ToolResult) *v1alpha1.Work
 }
 
 // PlanApproved reports whether the results of a batch have an approved plan.
-func (r *Registry) PlanApproved(results []v1alpha1.ToolResult) bool {
-	return slices.ContainsFunc(results, func(result v1alpha1.ToolResult) bool {
+func (r *Registry) PlanApproved(results []v1beta1.ToolResult) bool {
+	return slices.ContainsFunc(results, func(result v1beta1.ToolResult) bool {
 		return r.Traits(result.Name).ProposesPlan && !result.IsError
 	})
 }
 
-// WaitingCalls are the calls that wait for sub-chats, at most v1alpha1.MaxWaitingCalls. Refused calls and those of
+// WaitingCalls are the calls that wait for sub-chats, at most v1beta1.MaxWaitingCalls. Refused calls and those of
 // tools that the chat does not allow wait for nothing.
-func (r *Registry) WaitingCalls(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (waiting []v1alpha1.WaitingCall) {
+func (r *Registry) WaitingCalls(spec *v1beta1.ChatTools, calls []v1beta1.ToolCall) (waiting []v1beta1.WaitingCall) {
 	for _, call := range calls {
 		waitsFor := r.Traits(call.Name).WaitsFor
-		if waitsFor == nil || !canRun(spec, &call) || len(waiting) == v1alpha1.MaxWaitingCalls {
+		if waitsFor == nil || !canRun(spec, &call) || len(waiting) == v1beta1.MaxWaitingCalls {
 			continue
 		}
 		if chat, seconds := waitsFor(call.Input); seconds > 0 {
-			waiting = append(waiting, v1alpha1.WaitingCall{ID: call.ID, Chat: chat, TimeoutSeconds: seconds,
+			waiting = append(waiting, v1beta1.WaitingCall{ID: call.ID, Chat: chat, TimeoutSeconds: seconds,
 				RequiresAction: call.RequiresAction})
 		}
 	}
@@ -221,8 +221,8 @@ func (r *Registry) WaitingCalls(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolC
 }
 
 // NeedWorkspace reports whether one of the calls needs the workspace.
-func (r *Registry) NeedWorkspace(chat *v1alpha1.Chat, calls []v1alpha1.ToolCall) bool {
-	return slices.ContainsFunc(calls, func(call v1alpha1.ToolCall) bool {
+func (r *Registry) NeedWorkspace(chat *v1beta1.Chat, calls []v1beta1.ToolCall) bool {
+	return slices.ContainsFunc(calls, func(call v1beta1.ToolCall) bool {
 		t := r.Traits(call.Name)
 		return canRun(chat.Spec.Tools, &call) &&
 			(t.NeedsWorkspace || t.MayNeedWorkspace != nil && t.MayNeedWorkspace(chat, call.Input))
@@ -230,7 +230,7 @@ func (r *Registry) NeedWorkspace(chat *v1alpha1.Chat, calls []v1alpha1.ToolCall)
 }
 
 // canRun reports whether the chat allows the tool of a call, and the call is not refused.
-func canRun(spec *v1alpha1.ChatTools, call *v1alpha1.ToolCall) bool {
+func canRun(spec *v1beta1.ChatTools, call *v1beta1.ToolCall) bool {
 	return call.Refusal == "" && toolpolicy.Allows(spec, call.Name)
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/check"
 )
@@ -34,33 +34,33 @@ func (f fake) Run(ctx context.Context, call tools.Call) (string, error) {
 var (
 	// alone are the traits of a tool that must be called alone, and that a chat turns on with its system prompt.
 	alone = tools.Traits{Exclusive: true,
-		EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.SystemPrompt == "on" }}
+		EnabledFor: func(chat *v1beta1.Chat) bool { return chat.Spec.SystemPrompt == "on" }}
 	// waits are the traits of a tool that waits a minute for the chat in its input, and is useful to chats with sub-chats.
 	waits = tools.Traits{Plan: tools.Free, Explore: tools.Free,
 		WaitsFor: func(input string) (chat string, seconds int32) { return input, int32(60 * min(1, len(input))) },
-		UsefulTo: func(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasSubChats }}
+		UsefulTo: func(chat *v1beta1.Chat) bool { return chat.Status.Internal.Attempt.HasSubChats }}
 )
 
 // allowing is a chat that allows the tools between the blanks, or all.
-func allowing(patterns string) *v1alpha1.Chat {
-	chat := &v1alpha1.Chat{}
-	chat.Spec.Tools = &v1alpha1.ChatTools{}
+func allowing(patterns string) *v1beta1.Chat {
+	chat := &v1beta1.Chat{}
+	chat.Spec.Tools = &v1beta1.ChatTools{}
 	for p := range strings.FieldsSeq(patterns) {
-		chat.Spec.Tools.Allow = append(chat.Spec.Tools.Allow, v1alpha1.ToolPattern(p))
+		chat.Spec.Tools.Allow = append(chat.Spec.Tools.Allow, v1beta1.ToolPattern(p))
 	}
 	return chat
 }
 
 // callsOf are calls of the tools between the blanks, which are also their ids.
-func callsOf(names string) (calls []v1alpha1.ToolCall) {
+func callsOf(names string) (calls []v1beta1.ToolCall) {
 	for name := range strings.FieldsSeq(names) {
-		calls = append(calls, v1alpha1.ToolCall{ID: name, Name: name, Input: "{}"})
+		calls = append(calls, v1beta1.ToolCall{ID: name, Name: name, Input: "{}"})
 	}
 	return calls
 }
 
 // execute runs the calls of a batch for the chat.
-func execute(t *testing.T, r *tools.Registry, chat *v1alpha1.Chat, calls ...v1alpha1.ToolCall) []v1alpha1.ToolResult {
+func execute(t *testing.T, r *tools.Registry, chat *v1beta1.Chat, calls ...v1beta1.ToolCall) []v1beta1.ToolResult {
 	t.Helper()
 	return r.Execute(t.Context(), &tools.Batch{Chat: chat, Calls: calls}, nil)
 }
@@ -71,11 +71,11 @@ func TestSuitedToolsDependOnPolicyUseAndMode(t *testing.T) {
 		fake{name: "clock", Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free}},
 		fake{name: "execute", Traits: tools.Traits{Plan: tools.WithApproval}},
 		fake{name: "spawn", Traits: tools.Traits{Plan: tools.Free}})
-	const all, plan, explore = "clock execute spawn write", v1alpha1.ModePlan, v1alpha1.ModeExplore
+	const all, plan, explore = "clock execute spawn write", v1beta1.ModePlan, v1beta1.ModeExplore
 	for name, c := range map[string]struct {
 		allow, deny        string
 		on, subs, approved bool
-		mode               v1alpha1.ChatMode
+		mode               v1beta1.ChatMode
 		want               string
 	}{
 		"all allowed":                    {want: all},
@@ -101,13 +101,13 @@ func TestSuitedToolsDependOnPolicyUseAndMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chat := allowing(c.allow)
 			if c.deny != "" {
-				chat.Spec.Tools.Deny = []v1alpha1.ToolPattern{v1alpha1.ToolPattern(c.deny)}
+				chat.Spec.Tools.Deny = []v1beta1.ToolPattern{v1beta1.ToolPattern(c.deny)}
 			}
 			if c.on {
 				chat.Spec.SystemPrompt = "on"
 			}
 			chat.Status.Internal.Attempt.HasSubChats = c.subs
-			chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
+			chat.Spec.Mode, chat.Status.Turn = c.mode, &v1beta1.TurnStatus{PlanApproved: c.approved}
 			before := chat.DeepCopy()
 			var got []string
 			for _, tool := range registry.Suited(registry.InMode(chat)) {
@@ -117,26 +117,26 @@ func TestSuitedToolsDependOnPolicyUseAndMode(t *testing.T) {
 			check.Equal(t, "chat", before, chat)
 		})
 	}
-	check.Equal(t, "tools of a chat without a policy", 4, len(registry.Suited(&v1alpha1.Chat{})))
+	check.Equal(t, "tools of a chat without a policy", 4, len(registry.Suited(&v1beta1.Chat{})))
 }
 
 func TestModeForbidsClientToolsAndActingProviderTools(t *testing.T) {
 	chat := allowing("")
-	chat.Spec.Mode = v1alpha1.ModePlan
-	chat.Spec.Tools.Client = []v1alpha1.ClientTool{{Name: "open_ticket"}}
-	chat.Spec.Tools.Provider = []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch, "CodeExecution"}
+	chat.Spec.Mode = v1beta1.ModePlan
+	chat.Spec.Tools.Client = []v1beta1.ClientTool{{Name: "open_ticket"}}
+	chat.Spec.Tools.Provider = []v1beta1.ProviderTool{v1beta1.ProviderWebSearch, "CodeExecution"}
 	within := tools.NewRegistry().InMode(chat).Spec.Tools
 	check.Equal(t, "client tools", nil, tools.OfClient(within))
-	check.Equal(t, "provider tools", []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}, within.Provider)
+	check.Equal(t, "provider tools", []v1beta1.ProviderTool{v1beta1.ProviderWebSearch}, within.Provider)
 	check.Equal(t, "required action", "", tools.RequiresAction(within, "open_ticket"))
 }
 
 func TestUnknownToolErrorNamesOfferedTools(t *testing.T) {
 	registry := tools.NewRegistry(fake{name: "clock"}, fake{name: "wait", Traits: waits},
 		fake{name: "alone", Traits: alone})
-	chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
-		Client:     []v1alpha1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
-		ToolPolicy: v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"denied"}}}}}
+	chat := &v1beta1.Chat{Spec: v1beta1.ChatSpec{Tools: &v1beta1.ChatTools{
+		Client:     []v1beta1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
+		ToolPolicy: v1beta1.ToolPolicy{Deny: []v1beta1.ToolPattern{"denied"}}}}}
 	for subs, want := range map[bool]string{false: "clock, open_ticket", true: "clock, wait, open_ticket"} {
 		chat.Status.Internal.Attempt.HasSubChats = subs
 		got := execute(t, registry, chat, callsOf("weather")...)[0].Output
@@ -152,12 +152,12 @@ func TestAddedToolsAreCalledLikeBuiltInTools(t *testing.T) {
 		}
 		return nil
 	})
-	check.Equal(t, "results", []v1alpha1.ToolResult{{ID: "s__a", Name: "s__a", Output: "{}"},
+	check.Equal(t, "results", []v1beta1.ToolResult{{ID: "s__a", Name: "s__a", Output: "{}"},
 		{ID: "t__b", Name: "t__b", Output: "its server cannot be used", IsError: true},
 		{ID: "u__c", Name: "u__c", Output: `tool "u__c" does not exist; the tools on offer are: built_in, s__a`,
 			IsError: true},
-	}, execute(t, both, &v1alpha1.Chat{}, callsOf("s__a t__b u__c")...))
-	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Suited(&v1alpha1.Chat{})) != 1 {
+	}, execute(t, both, &v1beta1.Chat{}, callsOf("s__a t__b u__c")...))
+	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Suited(&v1beta1.Chat{})) != 1 {
 		t.Error("the added tool counts as built in")
 	}
 }
@@ -167,7 +167,7 @@ func TestWithReplacesOnlyRegisteredToolOfSameName(t *testing.T) {
 	with := registry.With(fake{name: "who", run: func(_ context.Context, call tools.Call) (string, error) {
 		return call.Chat.Name, nil
 	}})
-	chat := &v1alpha1.Chat{}
+	chat := &v1beta1.Chat{}
 	chat.Name = "c"
 	for want, r := range map[string]*tools.Registry{"c": with, "{}": registry} {
 		check.Equal(t, "output", want, execute(t, r, chat, callsOf("who")...)[0].Output)
@@ -191,9 +191,9 @@ func TestRefusedCallsWaitForNothing(t *testing.T) {
 		fake{name: "wait", Traits: waits})
 	check.Equal(t, "tools of the workspace", []string{"run"}, registry.InWorkspace())
 	calls := callsOf("run wait")
-	for _, refusal := range []v1alpha1.CallRefusal{"", v1alpha1.RefusalInputInvalid} {
+	for _, refusal := range []v1beta1.CallRefusal{"", v1beta1.RefusalInputInvalid} {
 		calls[0].Refusal, calls[1].Refusal = refusal, refusal
-		needs, waiting := registry.NeedWorkspace(&v1alpha1.Chat{}, calls), registry.WaitingCalls(nil, calls)
+		needs, waiting := registry.NeedWorkspace(&v1beta1.Chat{}, calls), registry.WaitingCalls(nil, calls)
 		if runs := refusal == ""; needs != runs || len(waiting) > 0 != runs {
 			t.Errorf("refused by %q, they need a workspace: %t, and wait for %v", refusal, needs, waiting)
 		}
@@ -202,16 +202,16 @@ func TestRefusedCallsWaitForNothing(t *testing.T) {
 
 func TestCallsWaitForSubChatsUpToLimit(t *testing.T) {
 	registry := tools.NewRegistry(fake{name: "clock"}, fake{name: "wait", Traits: waits})
-	calls := []v1alpha1.ToolCall{
+	calls := []v1beta1.ToolCall{
 		{ID: "1", Name: "clock", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}, {ID: "3", Name: "wait"},
 		{ID: "4", Name: "unknown", Input: "x"},
-		{ID: "5", Name: "wait", Input: "y", RequiresAction: v1alpha1.RequiresApproval},
+		{ID: "5", Name: "wait", Input: "y", RequiresAction: v1beta1.RequiresApproval},
 	}
-	check.Equal(t, "waits", []v1alpha1.WaitingCall{
+	check.Equal(t, "waits", []v1beta1.WaitingCall{
 		{ID: "2", Chat: "x", TimeoutSeconds: 60},
-		{ID: "5", Chat: "y", TimeoutSeconds: 60, RequiresAction: v1alpha1.RequiresApproval},
+		{ID: "5", Chat: "y", TimeoutSeconds: 60, RequiresAction: v1beta1.RequiresApproval},
 	}, registry.WaitingCalls(nil, calls))
 	check.Equal(t, "waits of a forbidden tool", nil, registry.WaitingCalls(allowing("clock").Spec.Tools, calls))
-	many := slices.Repeat(calls[1:2], v1alpha1.MaxWaitingCalls+1)
-	check.Equal(t, "number of waits", v1alpha1.MaxWaitingCalls, len(registry.WaitingCalls(nil, many)))
+	many := slices.Repeat(calls[1:2], v1beta1.MaxWaitingCalls+1)
+	check.Equal(t, "number of waits", v1beta1.MaxWaitingCalls, len(registry.WaitingCalls(nil, many)))
 }

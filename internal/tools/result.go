@@ -9,7 +9,7 @@ import (
 	"errors"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 )
 
@@ -36,7 +36,7 @@ func ResultLimit(contextLimit int64) int {
 }
 
 // ResultLimitOf is ResultLimit for the model that replied last in the chat.
-func ResultLimitOf(chat *v1alpha1.Chat) int {
+func ResultLimitOf(chat *v1beta1.Chat) int {
 	if chat.Status.Context == nil {
 		return ResultLimit(0)
 	}
@@ -57,7 +57,7 @@ func Truncate(text string, limit int) string {
 
 // Fit encodes the result that shrunk returns for a number of bytes or entries. It begins with most, and halves it until
 // the result fits the model of the chat.
-func Fit(chat *v1alpha1.Chat, most int, shrunk func(most int) any) (string, error) {
+func Fit(chat *v1beta1.Chat, most int, shrunk func(most int) any) (string, error) {
 	limit := ResultLimitOf(chat)
 	for ; ; most /= 2 {
 		text, err := Encode(shrunk(most))
@@ -74,7 +74,7 @@ func Fit(chat *v1alpha1.Chat, most int, shrunk func(most int) any) (string, erro
 
 // FitLines encodes the result that shrunk returns for as many of the lines as fit the model of the chat; if not even
 // one fits, for a part of it. It estimates the number of lines, because halving would omit up to half of what fits.
-func FitLines(chat *v1alpha1.Chat, lines int, shrunk func(lines, bytes int) any) (string, error) {
+func FitLines(chat *v1beta1.Chat, lines int, shrunk func(lines, bytes int) any) (string, error) {
 	for {
 		text, err := Encode(shrunk(lines, MaxResultBytes))
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -157,7 +157,7 @@ func TestWhoChangesAnothersWordsIsNamed(t *testing.T) {
 			patches(s.asked, `{"metadata":{"annotations":{"`+editedBy+`":"owner"}},"spec":{"content":"mine"}}`), s.asked,
 			"chatter"},
 		{root, "holds a chat", patches(s.chat, `{"spec":{"suspend":true}}`), s.chat, "root"},
-		{owner, "interrupts a chat", patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`),
+		{owner, "interrupts a chat", patches(s.chat, `{"metadata":{"annotations":{"`+v1beta1.AnnotationInterrupt+`":"1"}}}`),
 			s.chat, "root"},
 	} {
 		t.Run(c.who.name+" "+c.does, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestAManifestWithoutTheAuthorIsNoDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			chat := newChat(unique("drift"))
-			manifest := `{"apiVersion":"parley.dev/v1alpha1","kind":"Chat","metadata":{"name":"` + chat.Name +
+			manifest := `{"apiVersion":"parley.dev/v1beta1","kind":"Chat","metadata":{"name":"` + chat.Name +
 				`","annotations":{"mine":"yes"}},"spec":{"prompt":"hello"}}`
 			run := func(args ...string) {
 				t.Helper()
@@ -240,7 +240,7 @@ func TestAManifestWithoutTheAuthorIsNoDrift(t *testing.T) {
 	}
 }
 
-func versionOf(t *testing.T, chat *v1alpha1.Chat) string {
+func versionOf(t *testing.T, chat *v1beta1.Chat) string {
 	t.Helper()
 	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(chat), chat))
 	return chat.ResourceVersion
@@ -272,7 +272,7 @@ func TestInvalidObjectIsRefusedWithItsField(t *testing.T) {
 		`{"kind":"Chat","metadata":{"name":"bad","annotations":null},"spec":{"limits":{"maxSteps":"many"}}}`: "spec.limits.maxSteps: Invalid value",
 		`{"kind":"ToolApproval","metadata":{"name":"bad","annotations":{}},"spec":{"decision":"Maybe"}}`:     "spec.decision: Unsupported value",
 	} {
-		manifest = strings.Replace(manifest, `{"kind"`, `{"apiVersion":"parley.dev/v1alpha1","kind"`, 1)
+		manifest = strings.Replace(manifest, `{"kind"`, `{"apiVersion":"parley.dev/v1beta1","kind"`, 1)
 		if _, err := kubectl(t.Context(), manifest, "create", "--validate=false", "--namespace="+ns,
 			"--filename=-"); !says(err, words) {
 			t.Errorf("creating %s does not say %q: %v", manifest, words, err)

@@ -9,126 +9,126 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/test/kit/check"
 )
 
 // restricted is a class that restricts its chats.
-func restricted(change func(*v1alpha1.ChatRestrictions)) *v1alpha1.ChatClass {
-	return newClass(func(s *v1alpha1.ChatClassSpec) {
-		s.Restrictions = &v1alpha1.ChatRestrictions{}
+func restricted(change func(*v1beta1.ChatRestrictions)) *v1beta1.ChatClass {
+	return newClass(func(s *v1beta1.ChatClassSpec) {
+		s.Restrictions = &v1beta1.ChatRestrictions{}
 		change(s.Restrictions)
 	})
 }
 
 // instructing is a class whose chats are instructed by a ConfigMap.
-func instructing(configMap string) *v1alpha1.ChatClass {
-	return newClass(func(s *v1alpha1.ChatClassSpec) {
-		s.Defaults.InstructionsFrom = []v1alpha1.InstructionsSource{{ConfigMapKeyRef: inConfigMap(configMap, "a")}}
+func instructing(configMap string) *v1beta1.ChatClass {
+	return newClass(func(s *v1beta1.ChatClassSpec) {
+		s.Defaults.InstructionsFrom = []v1beta1.InstructionsSource{{ConfigMapKeyRef: inConfigMap(configMap, "a")}}
 	})
 }
 
 // chatOf is a chat of a class that says this.
-func chatOf(class *v1alpha1.ChatClass, change func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
+func chatOf(class *v1beta1.ChatClass, change func(*v1beta1.ChatSpec)) *v1beta1.Chat {
 	chat := newChat(unique("chat"))
 	chat.Spec.ChatClassName = class.Name
 	change(&chat.Spec)
 	return chat
 }
 
-func nothing(*v1alpha1.ChatSpec) {}
+func nothing(*v1beta1.ChatSpec) {}
 
 // keptFor lets a chat be kept for so many seconds at rest.
-func keptFor(seconds int32) func(*v1alpha1.ChatSpec) {
-	return func(s *v1alpha1.ChatSpec) { s.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds} }
+func keptFor(seconds int32) func(*v1beta1.ChatSpec) {
+	return func(s *v1beta1.ChatSpec) { s.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: &seconds} }
 }
 
 // refusesAPirate reports whether the class keeps the system prompt from its chats.
-func refusesAPirate(class *v1alpha1.ChatClass) func(context.Context) bool {
+func refusesAPirate(class *v1beta1.ChatClass) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		chat := chatOf(class, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be a pirate." })
+		chat := chatOf(class, func(s *v1beta1.ChatSpec) { s.SystemPrompt = "Be a pirate." })
 		return says(dryAs(ctx, chatter, chat), "does not let its chats set spec.systemPrompt")
 	}
 }
 
 func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 	t.Parallel()
-	class := restricted(func(r *v1alpha1.ChatRestrictions) {
-		r.Fields = []v1alpha1.ChatField{
+	class := restricted(func(r *v1beta1.ChatRestrictions) {
+		r.Fields = []v1beta1.ChatField{
 			"systemPrompt", "instructionsFrom", "skillsFrom", "whenModelConfigUnavailable", "reasoningEffort",
 			"tools", "workspace", "debug"}
-		r.ModelConfigs = []v1alpha1.ModelConfigReference{{Name: "small"}, {Name: "medium"}}
-		r.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxQueue: new(int32(5)),
-			Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1.50"}}
-		r.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(3600))}
+		r.ModelConfigs = []v1beta1.ModelConfigReference{{Name: "small"}, {Name: "medium"}}
+		r.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(5)), MaxQueue: new(int32(5)),
+			Budget: &v1beta1.Budget{Currency: "USD", Amount: "1.50"}}
+		r.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(3600))}
 	})
-	free := restricted(func(*v1alpha1.ChatRestrictions) {})
-	before := chatOf(class, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be a pirate." })
+	free := restricted(func(*v1beta1.ChatRestrictions) {})
+	before := chatOf(class, func(s *v1beta1.ChatSpec) { s.SystemPrompt = "Be a pirate." })
 	mustCreate(t, chatter, before) // There is no such class yet.
 	mustCreate(t, curator, class)
 	mustCreate(t, curator, free)
 	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
-	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
-	budget := func(currency v1alpha1.Currency, amount v1alpha1.Amount) func(*v1alpha1.ChatSpec) {
-		return func(s *v1alpha1.ChatSpec) {
-			s.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: currency, Amount: amount}}
+	ref := func(name string) *v1beta1.ModelConfigReference { return &v1beta1.ModelConfigReference{Name: name} }
+	budget := func(currency v1beta1.Currency, amount v1beta1.Amount) func(*v1beta1.ChatSpec) {
+		return func(s *v1beta1.ChatSpec) {
+			s.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: currency, Amount: amount}}
 		}
 	}
-	elsewhere := chatOf(free, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be a pirate." })
+	elsewhere := chatOf(free, func(s *v1beta1.ChatSpec) { s.SystemPrompt = "Be a pirate." })
 	mustCreate(t, chatter, elsewhere)
 	const (
 		field  = "does not let its chats set spec."
 		model  = "does not let its chats name ChatModelConfig large: it allows small, medium"
 		dearer = "allows less of spec.limits.budget"
 	)
-	type spec = v1alpha1.ChatSpec
+	type spec = v1beta1.ChatSpec
 	begins := func(who actor, does string, change func(*spec), words string) write {
 		return write{who, does, creates(chatOf(class, change)), words}
 	}
 	try(t, []write{
 		{manager, "starts a sub-chat of one that is older than the class", creates(agents.Spawned(before,
-			&v1alpha1.AgentChange{Key: "a", Chat: unique("chat"), Spawn: &v1alpha1.AgentSpawn{Prompt: "Look."}})), ""},
+			&v1beta1.AgentChange{Key: "a", Chat: unique("chat"), Spawn: &v1beta1.AgentSpawn{Prompt: "Look."}})), ""},
 		begins(chatter, "says nothing", nothing, ""),
 		begins(chatter, "gives a system prompt and tools", func(s *spec) {
-			s.SystemPrompt, s.Tools = "Be a pirate.", &v1alpha1.ChatTools{StopAfter: []string{"a"}}
+			s.SystemPrompt, s.Tools = "Be a pirate.", &v1beta1.ChatTools{StopAfter: []string{"a"}}
 		}, field+"systemPrompt, spec.tools: leave that out, or name another class"),
 		begins(administrator, "gives skills", func(s *spec) {
-			s.SkillsFrom = []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "any"}}}
+			s.SkillsFrom = []v1beta1.SkillSource{{ConfigMapRef: v1beta1.ConfigMapReference{Name: "any"}}}
 		}, field+"skillsFrom"),
 		begins(administrator, "gives instructions", func(s *spec) {
-			s.InstructionsFrom = []v1alpha1.InstructionsSource{{ConfigMapKeyRef: inConfigMap("any", "a")}}
+			s.InstructionsFrom = []v1beta1.InstructionsSource{{ConfigMapKeyRef: inConfigMap("any", "a")}}
 		}, field+"instructionsFrom"),
 		begins(chatter, "takes another workspace", func(s *spec) {
-			s.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
+			s.Workspace = &v1beta1.WorkspaceSource{PodRef: &v1beta1.WorkspacePodReference{Name: "any"}}
 		}, field+"workspace"),
-		begins(chatter, "has its calls recorded", func(s *spec) { s.Debug = &v1alpha1.DebugSettings{Enabled: true} },
+		begins(chatter, "has its calls recorded", func(s *spec) { s.Debug = &v1beta1.DebugSettings{Enabled: true} },
 			field+"debug"),
 		begins(chatter, "lets the default answer", func(s *spec) {
-			s.WhenModelConfigUnavailable = v1alpha1.ModelConfigUnavailableUseDefault
+			s.WhenModelConfigUnavailable = v1beta1.ModelConfigUnavailableUseDefault
 		}, field+"whenModelConfigUnavailable"),
-		begins(chatter, "thinks more", func(s *spec) { s.ReasoningEffort = v1alpha1.EffortMax }, field+"reasoningEffort"),
+		begins(chatter, "thinks more", func(s *spec) { s.ReasoningEffort = v1beta1.EffortMax }, field+"reasoningEffort"),
 		begins(chatter, "names a model of the list", func(s *spec) { s.ModelConfigRef = ref("medium") }, ""),
 		begins(chatter, "names another model", func(s *spec) { s.ModelConfigRef = ref("large") }, model),
 		begins(chatter, "is advised by another model", func(s *spec) {
-			s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: ref("large")}
+			s.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true), ModelConfigRef: ref("large")}
 		}, model),
 		begins(chatter, "starts agents that another model answers", func(s *spec) {
-			s.SubAgents = &v1alpha1.SubAgentSettings{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "large"}}}
+			s.SubAgents = &v1beta1.SubAgentSettings{ModelConfigs: []v1beta1.ModelConfigReference{{Name: "large"}}}
 		}, model),
 		begins(chatter, "has its context summarised by another model", func(s *spec) {
-			s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("large")}
+			s.Compaction = &v1beta1.CompactionPolicy{ModelConfigRef: ref("large")}
 		}, model),
 		begins(chatter, "has it summarised early", func(s *spec) {
-			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20)), ModelConfigRef: ref("small")}
+			s.Compaction = &v1beta1.CompactionPolicy{ThresholdPercent: new(int32(20)), ModelConfigRef: ref("small")}
 		}, ""),
 		begins(chatter, "is kept for an hour", keptFor(3600), ""),
 		begins(chatter, "is kept for longer", keptFor(3601), "keeps no chat at rest for longer than 3600 seconds"),
 		begins(chatter, "has fewer steps", func(s *spec) {
-			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
+			s.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
 		}, ""),
 		begins(chatter, "has too many steps", func(s *spec) {
-			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(6)), MaxQueue: new(int32(7))}
+			s.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(6)), MaxQueue: new(int32(7))}
 		}, "allows less of spec.limits.maxSteps, spec.limits.maxQueue"),
 		begins(chatter, "spends less", budget("USD", "1.5"), ""),
 		begins(chatter, "spends more", budget("USD", "1.51"), dearer),
@@ -146,9 +146,9 @@ func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 
 // TestDefaultClassAppliesToChatsWithoutClass is not parallel: the class restricts all chats of the namespace.
 func TestDefaultClassAppliesToChatsWithoutClass(t *testing.T) {
-	class := restricted(func(r *v1alpha1.ChatRestrictions) { r.Fields = []v1alpha1.ChatField{"systemPrompt"} })
+	class := restricted(func(r *v1beta1.ChatRestrictions) { r.Fields = []v1beta1.ChatField{"systemPrompt"} })
 	class.Spec.Default = true
-	free := restricted(func(*v1alpha1.ChatRestrictions) {})
+	free := restricted(func(*v1beta1.ChatRestrictions) {})
 	mustCreate(t, curator, class)
 	mustCreate(t, curator, free)
 	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), class) })
@@ -160,20 +160,20 @@ func TestDefaultClassAppliesToChatsWithoutClass(t *testing.T) {
 	try(t, []write{
 		{chatter, "names no class", creates(pirate), "does not let its chats set spec.systemPrompt"},
 		{chatter, "names a class that allows more",
-			creates(chatOf(free, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be a pirate." })), ""},
+			creates(chatOf(free, func(s *v1beta1.ChatSpec) { s.SystemPrompt = "Be a pirate." })), ""},
 		{administrator, "names no class in another namespace", creates(elsewhere), ""},
 	})
 }
 
 func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 	t.Parallel()
-	class := restricted(func(r *v1alpha1.ChatRestrictions) { r.Fields = []v1alpha1.ChatField{"debug"} })
+	class := restricted(func(r *v1beta1.ChatRestrictions) { r.Fields = []v1beta1.ChatField{"debug"} })
 	mustCreate(t, curator, class)
 	loosen := patches(class, `{"spec":{"restrictions":null}}`)
 	var all []write
 	for _, who := range []actor{chatter, owner, viewer, approver, gateway, podA, manager} {
 		all = append(all, write{who, "loosens a class", loosen, noRight},
-			write{who, "writes another one", creates(restricted(func(*v1alpha1.ChatRestrictions) {})), noRight})
+			write{who, "writes another one", creates(restricted(func(*v1beta1.ChatRestrictions) {})), noRight})
 	}
 	mayGet(t, curator, "configmaps", "handbook")
 	const refusal = "curator may not get the ConfigMaps of namespace team"
@@ -188,8 +188,8 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 		write{curator, "has another key read", patches(foreign,
 			`{"spec":{"defaults":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"b"}}]}}}`), refusal},
 		write{curator, "describes a class that names one", patches(foreign, `{"spec":{"description":"For coders."}}`), ""},
-		write{curator, "gives all chats one pod", creates(newClass(func(s *v1alpha1.ChatClassSpec) {
-			s.Defaults.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
+		write{curator, "gives all chats one pod", creates(newClass(func(s *v1beta1.ChatClassSpec) {
+			s.Defaults.Workspace = &v1beta1.WorkspaceSource{PodRef: &v1beta1.WorkspacePodReference{Name: "any"}}
 		})), "leave podRef to the chats"},
 		write{curator, "moves workspaces to another pool", move(`{"warmPoolRef":{"name":"other"}}`), "would stay behind"},
 		write{curator, "has them stopped sooner", move(`{"idleSeconds":60}`), ""},
@@ -197,10 +197,10 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 }
 
 // classOfPool is a class whose chats work in a pool.
-func classOfPool(t *testing.T) *v1alpha1.ChatClass {
+func classOfPool(t *testing.T) *v1beta1.ChatClass {
 	t.Helper()
-	class := newClass(func(s *v1alpha1.ChatClassSpec) {
-		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "pool"}}
+	class := newClass(func(s *v1beta1.ChatClassSpec) {
+		s.Defaults.Workspace = &v1beta1.WorkspaceSource{WarmPoolRef: &v1beta1.WarmPoolReference{Name: "pool"}}
 	})
 	mustCreate(t, curator, class)
 	return class
@@ -208,14 +208,14 @@ func classOfPool(t *testing.T) *v1alpha1.ChatClass {
 
 func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
 	t.Parallel()
-	class := restricted(func(r *v1alpha1.ChatRestrictions) {
-		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldCompaction, v1alpha1.FieldRetention, v1alpha1.FieldSystemPrompt}
+	class := restricted(func(r *v1beta1.ChatRestrictions) {
+		r.Fields = []v1beta1.ChatField{v1beta1.FieldCompaction, v1beta1.FieldRetention, v1beta1.FieldSystemPrompt}
 	})
 	mustCreate(t, curator, class)
 	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	try(t, []write{
-		{chatter, "says when its context is summarised", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
-			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20))}
+		{chatter, "says when its context is summarised", creates(chatOf(class, func(s *v1beta1.ChatSpec) {
+			s.Compaction = &v1beta1.CompactionPolicy{ThresholdPercent: new(int32(20))}
 		})), "does not let its chats set spec.compaction"},
 		{chatter, "says for how long it is kept", creates(chatOf(class, keptFor(60))),
 			"does not let its chats set spec.retention"},
@@ -224,14 +224,14 @@ func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
 
 func TestRetentionIsOfTheChatAtTheTop(t *testing.T) {
 	t.Parallel()
-	chat := func(seconds int32, change ...func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
+	chat := func(seconds int32, change ...func(*v1beta1.ChatSpec)) *v1beta1.Chat {
 		chat := newChat(unique("chat"))
 		for _, change := range append(change, keptFor(seconds)) {
 			change(&chat.Spec)
 		}
 		return chat
 	}
-	below := func(s *v1alpha1.ChatSpec) { s.ParentRef = &v1alpha1.ChatReference{Name: "any"} }
+	below := func(s *v1beta1.ChatSpec) { s.ParentRef = &v1beta1.ChatReference{Name: "any"} }
 	const tooShort, tooLong = "should be greater than or equal to 1", "should be less than or equal to 315360000"
 	try(t, []write{
 		{chatter, "keeps a chat for a second", creates(chat(1)), ""},
@@ -244,15 +244,15 @@ func TestRetentionIsOfTheChatAtTheTop(t *testing.T) {
 }
 
 // worksAs is a chat whose model works as the service account.
-func worksAs(account string, changes v1alpha1.ClusterChanges) *v1alpha1.Chat {
+func worksAs(account string, changes v1beta1.ClusterChanges) *v1beta1.Chat {
 	chat := newChat(unique("chat"))
-	chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: account, Changes: changes}
+	chat.Spec.Kubernetes = &v1beta1.KubernetesAccess{ServiceAccountName: account, Changes: changes}
 	return chat
 }
 
 // workingAs is a class whose chats' models do.
-func workingAs(account string, changes v1alpha1.ClusterChanges) *v1alpha1.ChatClass {
-	return newClass(func(s *v1alpha1.ChatClassSpec) {
+func workingAs(account string, changes v1beta1.ClusterChanges) *v1beta1.ChatClass {
+	return newClass(func(s *v1beta1.ChatClassSpec) {
 		s.Defaults.Kubernetes = worksAs(account, changes).Spec.Kubernetes
 	})
 }
@@ -268,16 +268,16 @@ func TestServiceAccountReferenceRequiresImpersonationRight(t *testing.T) {
 	t.Parallel()
 	mayImpersonate(t, chatter, "viewer")
 	awaitAllowed(t.Context(), t, chatter, creates(worksAs("viewer", "")))
-	foreign, own := worksAs("fixer", v1alpha1.ClusterChangesWithApproval), worksAs("viewer", "")
+	foreign, own := worksAs("fixer", v1beta1.ClusterChangesWithApproval), worksAs("viewer", "")
 	mustCreate(t, administrator, foreign)
 	mustCreate(t, chatter, own)
 	sub := worksAs("fixer", "")
-	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: foreign.Name}
+	sub.Spec.ParentRef = &v1beta1.ChatReference{Name: foreign.Name}
 	mustCreate(t, administrator, workingAs("fixer", ""))
 	const refusal = "chatter may not impersonate service account fixer, which spec.kubernetes names"
 	try(t, []write{
 		{chatter, "names one that they may impersonate",
-			creates(worksAs("viewer", v1alpha1.ClusterChangesWithApproval)), ""},
+			creates(worksAs("viewer", v1beta1.ClusterChangesWithApproval)), ""},
 		{chatter, "names another one", creates(worksAs("fixer", "")), refusal},
 		{chatter, "names another one in a sub-chat of one that does", creates(sub), refusal},
 		{chatter, "names another one instead",
@@ -311,19 +311,19 @@ func TestClassServiceAccountRequiresImpersonationRightOfAuthor(t *testing.T) {
 		{curator, "describes the class", patches(own, `{"spec":{"description":"To look around."}}`), ""},
 		{chatter, "has a chat of the class", creates(chatOf(own, nothing)), ""},
 		{chatter, "has one that works as another account",
-			creates(chatOf(own, func(s *v1alpha1.ChatSpec) { s.Kubernetes = worksAs("fixer", "").Spec.Kubernetes })),
+			creates(chatOf(own, func(s *v1beta1.ChatSpec) { s.Kubernetes = worksAs("fixer", "").Spec.Kubernetes })),
 			"chatter may not impersonate service account fixer"},
 	})
 }
 
 func TestAClassKeepsKubernetesFromItsChats(t *testing.T) {
 	t.Parallel()
-	class := restricted(func(r *v1alpha1.ChatRestrictions) {
-		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldKubernetes, v1alpha1.FieldSystemPrompt}
+	class := restricted(func(r *v1beta1.ChatRestrictions) {
+		r.Fields = []v1beta1.ChatField{v1beta1.FieldKubernetes, v1beta1.FieldSystemPrompt}
 	})
 	mustCreate(t, curator, class)
 	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	try(t, []write{{administrator, "names a service account",
-		creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.Kubernetes = worksAs("fixer", "").Spec.Kubernetes })),
+		creates(chatOf(class, func(s *v1beta1.ChatSpec) { s.Kubernetes = worksAs("fixer", "").Spec.Kubernetes })),
 		"does not let its chats set spec.kubernetes"}})
 }

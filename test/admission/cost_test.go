@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -229,7 +229,7 @@ type variant struct {
 }
 
 var variants = []variant{
-	{"as installed", v1alpha1.GroupVersion.Group, nil},
+	{"as installed", v1beta1.GroupVersion.Group, nil},
 	{"without policies", "schema.parley.test", func(*apiextensionsv1.CustomResourceDefinitionVersion) {}},
 	{"without rules", "structure.parley.test",
 		func(v *apiextensionsv1.CustomResourceDefinitionVersion) { withoutRules(v.Schema.OpenAPIV3Schema) }},

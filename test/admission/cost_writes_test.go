@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -29,8 +29,8 @@ import (
 type specimen struct {
 	namespace      string
 	pod            actor
-	running, ended v1alpha1.ChatStatus
-	asked, replied *v1alpha1.ChatMessage
+	running, ended v1beta1.ChatStatus
+	asked, replied *v1beta1.ChatMessage
 }
 
 // newSpecimen has the real manager lead a turn, and plays the part of its pod.
@@ -51,8 +51,8 @@ func newSpecimen(b *testing.B) *specimen {
 	s.replied = result(chat)
 	mustCreate(b, s.pod, s.replied.DeepCopy())
 	await(b, "the turn has ended", chat,
-		func() bool { return chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length == 2 })
-	await(b, "the message says so", asked, func() bool { return asked.Status.State == v1alpha1.MessageCommitted })
+		func() bool { return chat.Status.Phase == v1beta1.ChatWaiting && chat.Status.History.Length == 2 })
+	await(b, "the message says so", asked, func() bool { return asked.Status.State == v1beta1.MessageCommitted })
 	stop()
 	s.ended = chat.Status
 	return s
@@ -106,7 +106,7 @@ func (w *writer) untilServed(b *testing.B) {
 // url of something in the specimen's namespace.
 func (w *writer) url(path string) string {
 	return fmt.Sprintf("%s/apis/%s/%s/namespaces/%s/%s", strings.TrimSuffix(cluster.Config.Host, "/"),
-		w.variant.group, v1alpha1.GroupVersion.Version, w.turn.namespace, path)
+		w.variant.group, v1beta1.GroupVersion.Version, w.turn.namespace, path)
 }
 
 func httpClient(b *testing.B, a actor) *http.Client {
@@ -169,14 +169,14 @@ var steps = []step{
 		}},
 }
 
-func (w *writer) status(c *writtenChat, status v1alpha1.ChatStatus) []byte {
+func (w *writer) status(c *writtenChat, status v1beta1.ChatStatus) []byte {
 	chat := chattest.In(w.turn.namespace, chattest.Chat(c.name))
 	chat.ResourceVersion, chat.UID, chat.Status = c.chatVersion, c.uid, status
 	return w.json(chat)
 }
 
 // reply is what the pod said in the specimen, said in this chat.
-func (w *writer) reply(c *writtenChat) *v1alpha1.ChatMessage {
+func (w *writer) reply(c *writtenChat) *v1beta1.ChatMessage {
 	chat := chattest.In(w.turn.namespace, chattest.Chat(c.name))
 	chat.UID, chat.Status = c.uid, w.turn.running
 	m := result(chat)
@@ -187,16 +187,16 @@ func (w *writer) reply(c *writtenChat) *v1alpha1.ChatMessage {
 // json is an object as a kind of the variant.
 func (w *writer) json(o client.Object) []byte {
 	kind := "Chat"
-	if _, ok := o.(*v1alpha1.ChatMessage); ok {
+	if _, ok := o.(*v1beta1.ChatMessage); ok {
 		kind = "ChatMessage"
 	}
-	o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	o.GetObjectKind().SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 	raw, err := json.Marshal(o)
 	if err != nil {
 		panic(err) // An object of ours.
 	}
-	own := []byte(`"apiVersion":"` + v1alpha1.GroupVersion.String())
-	return bytes.Replace(raw, own, []byte(`"apiVersion":"`+w.variant.group+"/"+v1alpha1.GroupVersion.Version), 1)
+	own := []byte(`"apiVersion":"` + v1beta1.GroupVersion.String())
+	return bytes.Replace(raw, own, []byte(`"apiVersion":"`+w.variant.group+"/"+v1beta1.GroupVersion.Version), 1)
 }
 
 // send makes a request and returns what the API server has given the object.

@@ -13,46 +13,46 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // modelWithKey is a model configuration that sends a Secret's content to a server of the writer's choice.
-func modelWithKey(secret string) *v1alpha1.ChatModelConfig {
-	return chattest.In(ns, chattest.Config(unique("model"), func(s *v1alpha1.ChatModelConfigSpec) {
-		s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "key"}}
+func modelWithKey(secret string) *v1beta1.ChatModelConfig {
+	return chattest.In(ns, chattest.Config(unique("model"), func(s *v1beta1.ChatModelConfigSpec) {
+		s.APIKey = &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: secret, Key: "key"}}
 	}))
 }
 
-func inConfigMap(name, key string) v1alpha1.ConfigMapKeyReference {
-	return v1alpha1.ConfigMapKeyReference{Name: name, Key: key}
+func inConfigMap(name, key string) v1beta1.ConfigMapKeyReference {
+	return v1beta1.ConfigMapKeyReference{Name: name, Key: key}
 }
 
 // instructed is a chat whose instructions are in the ConfigMaps.
-func instructed(configMaps ...string) *v1alpha1.Chat {
+func instructed(configMaps ...string) *v1beta1.Chat {
 	chat := newChat(unique("chat"))
 	for _, name := range configMaps {
 		chat.Spec.InstructionsFrom = append(chat.Spec.InstructionsFrom,
-			v1alpha1.InstructionsSource{ConfigMapKeyRef: inConfigMap(name, "a")})
+			v1beta1.InstructionsSource{ConfigMapKeyRef: inConfigMap(name, "a")})
 	}
 	return chat
 }
 
 // skilled is a chat whose skills are the ConfigMaps.
-func skilled(configMaps ...string) *v1alpha1.Chat {
+func skilled(configMaps ...string) *v1beta1.Chat {
 	chat := newChat(unique("chat"))
 	for _, name := range configMaps {
 		chat.Spec.SkillsFrom = append(chat.Spec.SkillsFrom,
-			v1alpha1.SkillSource{ConfigMapRef: v1alpha1.ConfigMapReference{Name: name}})
+			v1beta1.SkillSource{ConfigMapRef: v1beta1.ConfigMapReference{Name: name}})
 	}
 	return chat
 }
 
 // withFiles is a message with the content of the ConfigMaps.
-func withFiles(configMaps ...string) *v1alpha1.ChatMessage {
+func withFiles(configMaps ...string) *v1beta1.ChatMessage {
 	m := inParts("any", "see")
 	for _, name := range configMaps {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{
+		m.Spec.Parts = append(m.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{
 			Name: "a.txt", MediaType: "text/plain", ConfigMapKeyRef: new(inConfigMap(name, "a")),
 		}})
 	}
@@ -60,11 +60,11 @@ func withFiles(configMaps ...string) *v1alpha1.ChatMessage {
 }
 
 // inParts is a person's message with these texts.
-func inParts(chat string, texts ...string) *v1alpha1.ChatMessage {
+func inParts(chat string, texts ...string) *v1beta1.ChatMessage {
 	m := say(chat)
-	m.Spec.Content, m.Spec.Role = "", v1alpha1.RoleUser
+	m.Spec.Content, m.Spec.Role = "", v1beta1.RoleUser
 	for _, text := range texts {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(text)})
+		m.Spec.Parts = append(m.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartText, Text: new(text)})
 	}
 	return m
 }
@@ -182,18 +182,18 @@ func TestSkillReferenceRequiresReadAccess(t *testing.T) {
 
 func TestAFileOfASkillStaysWithinIt(t *testing.T) {
 	t.Parallel()
-	at := func(items ...v1alpha1.SkillItem) *v1alpha1.Chat {
+	at := func(items ...v1beta1.SkillItem) *v1beta1.Chat {
 		chat := skilled("any")
 		chat.Spec.SkillsFrom[0].Items = items
 		return chat
 	}
 	const refusal = "path must be relative, such as scripts/fill.py"
 	writes := []write{
-		{administrator, "puts keys into folders", creates(at(v1alpha1.SkillItem{Key: "fill.py", Path: "scripts/fill.py"},
-			v1alpha1.SkillItem{Key: "pdf.SKILL.md", Path: "SKILL.md"}, v1alpha1.SkillItem{Key: "a", Path: "a..b/c."})), ""},
-		{administrator, "puts two keys at one path", creates(at(v1alpha1.SkillItem{Key: "a", Path: "x"},
-			v1alpha1.SkillItem{Key: "b", Path: "x"})), "Duplicate value"},
-		{administrator, "names a key that is a path", creates(at(v1alpha1.SkillItem{Key: "..", Path: "x"})),
+		{administrator, "puts keys into folders", creates(at(v1beta1.SkillItem{Key: "fill.py", Path: "scripts/fill.py"},
+			v1beta1.SkillItem{Key: "pdf.SKILL.md", Path: "SKILL.md"}, v1beta1.SkillItem{Key: "a", Path: "a..b/c."})), ""},
+		{administrator, "puts two keys at one path", creates(at(v1beta1.SkillItem{Key: "a", Path: "x"},
+			v1beta1.SkillItem{Key: "b", Path: "x"})), "Duplicate value"},
+		{administrator, "names a key that is a path", creates(at(v1beta1.SkillItem{Key: "..", Path: "x"})),
 			"a key is neither . nor begins with .."},
 		{administrator, "names a ConfigMap that is a path", creates(skilled("../secrets")),
 			"the name of a ConfigMap has lower-case letters"},
@@ -202,26 +202,26 @@ func TestAFileOfASkillStaysWithinIt(t *testing.T) {
 	for _, path := range []string{"/a", "..", "../a", "a/../b", "a/..", ".", "./a", "a/./b", ".git/config", "a/.env", "a//b", "a/",
 		"a\\b", "a b", "a\nb"} {
 		writes = append(writes, write{administrator, fmt.Sprintf("puts a file at %q", path),
-			creates(at(v1alpha1.SkillItem{Key: "a", Path: path})), refusal})
+			creates(at(v1beta1.SkillItem{Key: "a", Path: path})), refusal})
 	}
 	try(t, writes)
 }
 
 func TestWhatPeopleSayIsNotBlank(t *testing.T) {
 	t.Parallel()
-	content := func(text string) *v1alpha1.ChatMessage {
+	content := func(text string) *v1beta1.ChatMessage {
 		m := say("any")
 		m.Spec.Content = text
 		return m
 	}
-	prompted := func(text string) *v1alpha1.Chat {
+	prompted := func(text string) *v1beta1.Chat {
 		chat := newChat(unique("chat"))
 		chat.Spec.Prompt = text
 		return chat
 	}
 	picture := inParts("any", " ")
 	picture.Spec.Parts = append(picture.Spec.Parts,
-		v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{
+		v1beta1.MessagePart{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{
 			Name: "a.png", MediaType: "image/png", Data: "iVBORw0KGgo=",
 		}})
 	var writes []write
@@ -243,7 +243,7 @@ func TestWhatPeopleSayIsNotBlank(t *testing.T) {
 
 func TestNamesOfGeneratedMessagesAreNobodysElse(t *testing.T) {
 	t.Parallel()
-	named := func(name string) *v1alpha1.ChatMessage {
+	named := func(name string) *v1beta1.ChatMessage {
 		m := say("no-such-chat")
 		m.Name = name
 		return m
@@ -276,16 +276,16 @@ func tokenSecret(account string) *corev1.Secret {
 }
 
 // tokened is a chat of a server that gets the key of these Secrets.
-func tokened(secrets ...string) *v1alpha1.Chat {
+func tokened(secrets ...string) *v1beta1.Chat {
 	chat := newChat(unique("chat"))
 	for i, name := range secrets {
 		if i%4 == 0 {
 			chat.Spec.MCPServers = append(chat.Spec.MCPServers,
-				v1alpha1.MCPServer{Name: fmt.Sprint("s", i), URL: "https://mcp.example.com"})
+				v1beta1.MCPServer{Name: fmt.Sprint("s", i), URL: "https://mcp.example.com"})
 		}
 		last := &chat.Spec.MCPServers[len(chat.Spec.MCPServers)-1]
-		last.HeadersFrom = append(last.HeadersFrom, v1alpha1.MCPHeaderSource{Name: fmt.Sprint("X-", i%4),
-			SecretKeyRef: v1alpha1.SecretKeyReference{Name: name, Key: "token"}})
+		last.HeadersFrom = append(last.HeadersFrom, v1beta1.MCPHeaderSource{Name: fmt.Sprint("X-", i%4),
+			SecretKeyRef: v1beta1.SecretKeyReference{Name: name, Key: "token"}})
 	}
 	return chat
 }
@@ -318,8 +318,8 @@ func TestSecretSentToServerRequiresReadAccess(t *testing.T) {
 }
 
 // sending is a class whose chats have a server that gets the key of these Secrets.
-func sending(secrets ...string) *v1alpha1.ChatClass {
-	return newClass(func(s *v1alpha1.ChatClassSpec) {
+func sending(secrets ...string) *v1beta1.ChatClass {
+	return newClass(func(s *v1beta1.ChatClassSpec) {
 		s.Defaults.MCPServers = tokened(secrets...).Spec.MCPServers
 	})
 }

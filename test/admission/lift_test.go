@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -108,14 +108,14 @@ func removeRules(t *testing.T, kind string) (restore func()) {
 // is not parallel: it changes a resource definition that other tests use.
 func TestExistingMessageWithReservedNameCanBeUpdated(t *testing.T) {
 	s := newScene(t)
-	named := func(suffix string) *v1alpha1.ChatMessage {
+	named := func(suffix string) *v1beta1.ChatMessage {
 		m := say(s.chat.Name)
 		m.Name += suffix
 		return m
 	}
 	before, since := named("-2026-10"), named("-2026-11")
 	user := as(t, owner)
-	create := func(m *v1alpha1.ChatMessage) func(context.Context) bool {
+	create := func(m *v1beta1.ChatMessage) func(context.Context) bool {
 		return func(ctx context.Context) bool { return creates(m)(ctx, user) == nil }
 	}
 	restore := removeRules(t, "chatmessages.parley.dev")

@@ -7,31 +7,31 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // networked is a model configuration without a key, with a proxy or a CA bundle.
-func networked(change func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+func networked(change func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
 	return chattest.In(ns, chattest.Config(unique("model"), change))
 }
 
 // proxied is one whose proxy gets the credentials of the Secret, if one is named.
-func proxied(url, secret string, noProxy ...string) *v1alpha1.ChatModelConfig {
-	return networked(func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Proxy = &v1alpha1.ModelProxy{URL: url, NoProxy: noProxy}
+func proxied(url, secret string, noProxy ...string) *v1beta1.ChatModelConfig {
+	return networked(func(s *v1beta1.ChatModelConfigSpec) {
+		s.Proxy = &v1beta1.ModelProxy{URL: url, NoProxy: noProxy}
 		if secret != "" {
-			s.Proxy.SecretRef = &v1alpha1.SecretReference{Name: secret}
+			s.Proxy.SecretRef = &v1beta1.SecretReference{Name: secret}
 		}
 	})
 }
 
 // trusting is one that trusts the authorities in the Secret or in the ConfigMap.
-func trusting(secret, configMap string) *v1alpha1.ChatModelConfig {
-	return networked(func(s *v1alpha1.ChatModelConfigSpec) {
-		s.CABundleFrom = &v1alpha1.CABundleSource{}
+func trusting(secret, configMap string) *v1beta1.ChatModelConfig {
+	return networked(func(s *v1beta1.ChatModelConfigSpec) {
+		s.CABundleFrom = &v1beta1.CABundleSource{}
 		if secret != "" {
-			s.CABundleFrom.SecretKeyRef = &v1alpha1.SecretKeyReference{Name: secret, Key: "ca.crt"}
+			s.CABundleFrom.SecretKeyRef = &v1beta1.SecretKeyReference{Name: secret, Key: "ca.crt"}
 		}
 		if configMap != "" {
 			s.CABundleFrom.ConfigMapKeyRef = new(inConfigMap(configMap, "ca.crt"))
@@ -99,10 +99,10 @@ func TestAProxyHasNoPasswordAndNoPath(t *testing.T) {
 }
 
 // signedBy is a chat of a server whose certificate is of an authority in the ConfigMap.
-func signedBy(configMap string) *v1alpha1.Chat {
+func signedBy(configMap string) *v1beta1.Chat {
 	chat := newChat(unique("chat"))
-	chat.Spec.MCPServers = server(func(s *v1alpha1.MCPServer) {
-		s.CABundleFrom = &v1alpha1.MCPCABundleSource{ConfigMapKeyRef: inConfigMap(configMap, "ca.crt")}
+	chat.Spec.MCPServers = server(func(s *v1beta1.MCPServer) {
+		s.CABundleFrom = &v1beta1.MCPCABundleSource{ConfigMapKeyRef: inConfigMap(configMap, "ca.crt")}
 	})
 	return chat
 }
@@ -116,8 +116,8 @@ func TestCABundleReferenceRequiresReadAccess(t *testing.T) {
 	mustCreate(t, administrator, foreign)
 	plain := signedBy(own)
 	plain.Spec.MCPServers[0].URL = "http://mcp.example.com/"
-	class := func() *v1alpha1.ChatClass {
-		return newClass(func(s *v1alpha1.ChatClassSpec) {
+	class := func() *v1beta1.ChatClass {
+		return newClass(func(s *v1beta1.ChatClassSpec) {
 			s.Defaults.MCPServers = signedBy(own).Spec.MCPServers
 		})
 	}

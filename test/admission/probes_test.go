@@ -17,7 +17,7 @@ import (
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -77,8 +77,8 @@ var probes = []probe{
 		return says(dryAs(ctx, owner, modelWithKey("probed")), "may not get Secret probed")
 	}},
 	{"parley-chat-classes", func(ctx context.Context) bool {
-		class := chattest.In(ns, chattest.Class("probe", func(s *v1alpha1.ChatClassSpec) {
-			s.Restrictions = &v1alpha1.ChatRestrictions{Fields: []v1alpha1.ChatField{"systemPrompt"}}
+		class := chattest.In(ns, chattest.Class("probe", func(s *v1beta1.ChatClassSpec) {
+			s.Restrictions = &v1beta1.ChatRestrictions{Fields: []v1beta1.ChatField{"systemPrompt"}}
 		}))
 		_ = cluster.Client.Create(ctx, class) // It may be there.
 		return refusesAPirate(class)(ctx)
@@ -110,7 +110,7 @@ var probes = []probe{
 	{"parley-messages", func(ctx context.Context) bool {
 		prompt, history := say("any"), inParts("any", "x")
 		prompt.Name = "any-prompt"
-		history.Spec.Parts, history.Spec.History = nil, []v1alpha1.PriorMessage{{Role: v1alpha1.RoleTool, Content: "x"}}
+		history.Spec.Parts, history.Spec.History = nil, []v1beta1.PriorMessage{{Role: v1beta1.RoleTool, Content: "x"}}
 		return says(dry().Create(ctx, prompt), "names that end in -prompt") &&
 			says(dry().Create(ctx, inParts("any", " ")), "all parts are blank") &&
 			says(dry().Create(ctx, history), "in history, files belong to User messages")
@@ -173,11 +173,11 @@ func dryAs(ctx context.Context, who actor, o client.Object) error {
 	return c.Create(ctx, o, client.DryRunAll)
 }
 
-func probeResult(ctx context.Context) *v1alpha1.ChatMessage {
+func probeResult(ctx context.Context) *v1beta1.ChatMessage {
 	chat := newChat("probe")
 	_ = cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
 	chat.Status.History.Version = 1
-	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+	chat.Status.Generation = &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant,
 		Pod: podA.pod}
 	return result(chat)
 }
@@ -257,7 +257,7 @@ func TestEveryPolicyIsProbed(t *testing.T) {
 func workspaceTemplate(account string) *corev1.PodTemplate {
 	return &corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe",
-			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+			Labels: map[string]string{v1beta1.LabelWorkspaceTemplate: "true"}},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: account,
 			Containers: []corev1.Container{{Name: "main", Image: "none"}}}},
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -23,12 +23,12 @@ func TestInvalidUserMessageIsRejectedWithExplanation(t *testing.T) {
 	t.Parallel()
 	tooLong := say("any")
 	tooLong.Spec.Content = strings.Repeat("é", len(longest))
-	results := func(change func(*v1alpha1.ChatMessageSpec)) client.Object {
+	results := func(change func(*v1beta1.ChatMessageSpec)) client.Object {
 		m := toolOutput("any")
 		change(&m.Spec)
 		return m
 	}
-	part := func(p v1alpha1.MessagePart) client.Object {
+	part := func(p v1beta1.MessagePart) client.Object {
 		m := inParts("any", "a")
 		m.Spec.Parts = append(m.Spec.Parts, p)
 		return m
@@ -40,30 +40,30 @@ func TestInvalidUserMessageIsRejectedWithExplanation(t *testing.T) {
 		{chatter, "says too much in UTF-8", creates(tooLong), "content may have at most 1048576 bytes (1 MiB)"},
 		{chatter, "says too much in parts", creates(inParts("any", longest, longest)),
 			"the texts of all parts together, and the files in base64"},
-		{chatter, "brings too much", creates(results(func(s *v1alpha1.ChatMessageSpec) {
+		{chatter, "brings too much", creates(results(func(s *v1beta1.ChatMessageSpec) {
 			s.Parts[0].ToolResult.Output = longest
 			s.Parts = append(s.Parts, s.Parts[0])
 		})), "the outputs of all results together may have at most 1048576 characters"},
-		{chatter, "brings a text", creates(results(func(s *v1alpha1.ChatMessageSpec) {
-			s.Parts[0] = v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new("a")}
+		{chatter, "brings a text", creates(results(func(s *v1beta1.ChatMessageSpec) {
+			s.Parts[0] = v1beta1.MessagePart{Type: v1beta1.PartText, Text: new("a")}
 		})), "a Tool message has parts, all of type ToolResult"},
 		{chatter, "cuts in with results",
-			creates(results(func(s *v1alpha1.ChatMessageSpec) { s.WhenBusy = v1alpha1.WhenBusyInterrupt })),
+			creates(results(func(s *v1beta1.ChatMessageSpec) { s.WhenBusy = v1beta1.WhenBusyInterrupt })),
 			"a Tool message has no whenBusy"},
-		{chatter, "chooses a model for results", creates(results(func(s *v1alpha1.ChatMessageSpec) {
-			s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "a"}
+		{chatter, "chooses a model for results", creates(results(func(s *v1beta1.ChatMessageSpec) {
+			s.ModelConfigRef = &v1beta1.ModelConfigReference{Name: "a"}
 		})), "modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"},
 		{chatter, "gives a result", creates(part(toolOutput("any").Spec.Parts[0])),
 			"parts of a User message must be of type Text or File"},
-		{chatter, "gives no text", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartText})),
+		{chatter, "gives no text", creates(part(v1beta1.MessagePart{Type: v1beta1.PartText})),
 			"text must be set for the types Text and Reasoning, and for no other"},
-		{chatter, "gives no call", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall})),
+		{chatter, "gives no call", creates(part(v1beta1.MessagePart{Type: v1beta1.PartToolCall})),
 			only("toolCall", "ToolCall")},
-		{chatter, "gives no result", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult})),
+		{chatter, "gives no result", creates(part(v1beta1.MessagePart{Type: v1beta1.PartToolResult})),
 			only("toolResult", "ToolResult")},
-		{chatter, "gives no source", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartSource})),
+		{chatter, "gives no source", creates(part(v1beta1.MessagePart{Type: v1beta1.PartSource})),
 			only("source", "Source")},
-		{chatter, "gives no file", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartFile})), only("file", "File")},
+		{chatter, "gives no file", creates(part(v1beta1.MessagePart{Type: v1beta1.PartFile})), only("file", "File")},
 	})
 }
 
@@ -71,47 +71,47 @@ func TestInvalidUserMessageIsRejectedWithExplanation(t *testing.T) {
 func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	broken := func(does string, change func(*v1alpha1.ChatMessageSpec), words string) write {
-		return write{podA, does, creates(result(s.chat, func(m *v1alpha1.ChatMessage) { change(&m.Spec) })), words}
+	broken := func(does string, change func(*v1beta1.ChatMessageSpec), words string) write {
+		return write{podA, does, creates(result(s.chat, func(m *v1beta1.ChatMessage) { change(&m.Spec) })), words}
 	}
-	type spec = v1alpha1.ChatMessageSpec
+	type spec = v1beta1.ChatMessageSpec
 	try(t, []write{
 		broken("has content", func(s *spec) { s.Content = "a" }, "a generated message has parts, not content"),
-		broken("has a history", func(s *spec) { s.History = []v1alpha1.PriorMessage{{Role: "User", Content: "a"}} },
+		broken("has a history", func(s *spec) { s.History = []v1beta1.PriorMessage{{Role: "User", Content: "a"}} },
 			"history belongs to User messages"),
-		broken("cuts in", func(s *spec) { s.WhenBusy = v1alpha1.WhenBusyInterrupt },
+		broken("cuts in", func(s *spec) { s.WhenBusy = v1beta1.WhenBusyInterrupt },
 			"a generated message has no whenBusy"),
-		broken("chooses a model", func(s *spec) { s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "a"} },
+		broken("chooses a model", func(s *spec) { s.ModelConfigRef = &v1beta1.ModelConfigReference{Name: "a"} },
 			"modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"),
 		broken("chooses an effort", func(s *spec) { s.ReasoningEffort = "Low" },
 			"modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"),
 		broken("asks for an output", func(s *spec) {
-			s.Output = &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}
+			s.Output = &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}
 		}, "modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"),
-		broken("has another role", func(s *spec) { s.Role = v1alpha1.RoleTool },
+		broken("has another role", func(s *spec) { s.Role = v1beta1.RoleTool },
 			"role of a generated message must be that of its action"),
 		broken("gives a reply as a summary", func(s *spec) {
-			s.Generation.Action = v1alpha1.ActionCompact
-			s.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual}
+			s.Generation.Action = v1beta1.ActionCompact
+			s.Generation.Compaction = &v1beta1.CompactionAccount{Source: v1beta1.CompactionManual}
 		}, "role of a generated message must be that of its action"),
-		broken("is for the model alone", func(s *spec) { s.Visibility = v1alpha1.VisibleToModel },
+		broken("is for the model alone", func(s *spec) { s.Visibility = v1beta1.VisibleToModel },
 			"of generated messages a summary alone has a visibility"),
 		broken("has a title of nowhere", func(s *spec) { s.Generation.Title = "a" }, "title and titleSource belong together"),
-		broken("has a source of no title", func(s *spec) { s.Generation.TitleSource = v1alpha1.TitleFromModel },
+		broken("has a source of no title", func(s *spec) { s.Generation.TitleSource = v1beta1.TitleFromModel },
 			"title and titleSource belong together"),
-		broken("fails without an error", func(s *spec) { s.Generation.Outcome = v1alpha1.OutcomeFailed },
+		broken("fails without an error", func(s *spec) { s.Generation.Outcome = v1beta1.OutcomeFailed },
 			"error must be set for the outcome Failed"),
 		broken("compacts without an account", func(s *spec) {
-			s.Role, s.Generation.Action = v1alpha1.RoleSystem, v1alpha1.ActionCompact
+			s.Role, s.Generation.Action = v1beta1.RoleSystem, v1beta1.ActionCompact
 		}, "compaction must be set for a completed compaction"),
 		broken("summarizes a turn that it answers", func(s *spec) { s.Generation.TurnSummary = "a" },
 			"turnSummary belongs to the action SummarizeTurn"),
-		{podA, "summarizes a turn with nothing", creates(result(s.chat, func(m *v1alpha1.ChatMessage) {
+		{podA, "summarizes a turn with nothing", creates(result(s.chat, func(m *v1beta1.ChatMessage) {
 			m.Name = fence.SummaryName(s.chat.Name, m.Spec.Generation.HistoryVersion)
-			m.Spec.Generation.Action, m.Spec.Generation.Usage = v1alpha1.ActionSummarizeTurn, nil
+			m.Spec.Generation.Action, m.Spec.Generation.Usage = v1beta1.ActionSummarizeTurn, nil
 		})), "turnSummary belongs to the action SummarizeTurn"},
 		broken("is stopped by a tool", func(s *spec) { s.Generation.StoppedBy = "a" }, "stoppedBy belongs to the results"),
-		broken("stops a workspace", func(s *spec) { s.Generation.Workspace = &v1alpha1.WorkspaceChange{Stop: true} },
+		broken("stops a workspace", func(s *spec) { s.Generation.Workspace = &v1beta1.WorkspaceChange{Stop: true} },
 			"workspace belongs to the results of ExecuteTools"),
 	})
 }
@@ -124,7 +124,7 @@ func TestWhatCannotChangeIsRefusedInWords(t *testing.T) {
 	asked.Spec.Prompt = "a"
 	below, loop := subChat(unique("below"), asked.Name), unique("loop")
 	pooled := newChat(unique("pooled"))
-	pooled.Spec.Workspace = &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "a"}}
+	pooled.Spec.Workspace = &v1beta1.WorkspaceSource{WarmPoolRef: &v1beta1.WarmPoolReference{Name: "a"}}
 	for _, o := range []client.Object{brought, asked, below, pooled} {
 		mustCreate(t, chatter, o)
 	}
@@ -193,36 +193,36 @@ func TestUnknownModeAndSubChatPlanAreRejected(t *testing.T) {
 
 // mistyped are objects with one wrong value each, with what the refusal says of it.
 func mistyped() map[string]write {
-	chat := func(change func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
+	chat := func(change func(*v1beta1.ChatSpec)) *v1beta1.Chat {
 		c := newChat(unique("mistyped"))
 		change(&c.Spec)
 		return c
 	}
-	config := func(change func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+	config := func(change func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
 		c := chattest.In(ns, chattest.Config(unique("mistyped")))
 		change(&c.Spec)
 		return c
 	}
 	return map[string]write{
-		"the URL of an MCP server": {administrator, "", creates(chat(func(s *v1alpha1.ChatSpec) {
-			s.MCPServers = []v1alpha1.MCPServer{{Name: "github", URL: "mcp.example.com"}}
+		"the URL of an MCP server": {administrator, "", creates(chat(func(s *v1beta1.ChatSpec) {
+			s.MCPServers = []v1beta1.MCPServer{{Name: "github", URL: "mcp.example.com"}}
 		})), "url begins with https:// or http:// and a host, and has no user, no spaces and no #, such as https://"},
-		"the name of an MCP server": {administrator, "", creates(chat(func(s *v1alpha1.ChatSpec) {
-			s.MCPServers = []v1alpha1.MCPServer{{Name: "GitHub", URL: "https://mcp.example.com"}}
+		"the name of an MCP server": {administrator, "", creates(chat(func(s *v1beta1.ChatSpec) {
+			s.MCPServers = []v1beta1.MCPServer{{Name: "GitHub", URL: "https://mcp.example.com"}}
 		})), "the name of a server has lower-case letters"},
-		"a client's tool": {chatter, "", creates(chat(func(s *v1alpha1.ChatSpec) {
-			s.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open ticket"}}}
+		"a client's tool": {chatter, "", creates(chat(func(s *v1beta1.ChatSpec) {
+			s.Tools = &v1beta1.ChatTools{Client: []v1beta1.ClientTool{{Name: "open ticket"}}}
 		})), "the name of a tool has letters, digits, _ and - only, such as open_ticket"},
-		"a pattern of tools": {chatter, "", creates(chat(func(s *v1alpha1.ChatSpec) {
-			s.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"*_file"}}}
+		"a pattern of tools": {chatter, "", creates(chat(func(s *v1beta1.ChatSpec) {
+			s.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Deny: []v1beta1.ToolPattern{"*_file"}}}
 		})), "with at most one * at the end, such as read_file, github__* or *"},
-		"a ChatClass": {chatter, "", creates(chat(func(s *v1alpha1.ChatSpec) { s.ChatClassName = "My Class" })),
+		"a ChatClass": {chatter, "", creates(chat(func(s *v1beta1.ChatSpec) { s.ChatClassName = "My Class" })),
 			"the name of a ChatClass has lower-case letters"},
-		"a currency": {administrator, "", creates(config(func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Pricing = &v1alpha1.Pricing{Currency: "usd", InputPerMillion: "1", OutputPerMillion: "1"}
+		"a currency": {administrator, "", creates(config(func(s *v1beta1.ChatModelConfigSpec) {
+			s.Pricing = &v1beta1.Pricing{Currency: "usd", InputPerMillion: "1", OutputPerMillion: "1"}
 		})), "a currency is three upper-case letters (ISO 4217), such as USD"},
-		"a header": {administrator, "", creates(config(func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Headers = []v1alpha1.Header{{Name: "X Team", Value: "a"}}
+		"a header": {administrator, "", creates(config(func(s *v1beta1.ChatModelConfigSpec) {
+			s.Headers = []v1beta1.Header{{Name: "X Team", Value: "a"}}
 		})), "the name of a header has letters, digits and"},
 	}
 }

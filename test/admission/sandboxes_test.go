@@ -16,7 +16,7 @@ import (
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 )
 
@@ -45,7 +45,7 @@ func sandboxClaim(change ...func(*pools.SandboxClaim)) *unstructured.Unstructure
 	w := workspace()
 	w.UID = uuid.NewUUID()
 	c := &pools.SandboxClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parley-workspace-" + string(w.UID),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w, v1alpha1.GroupVersion.WithKind("Workspace"))}},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w, v1beta1.GroupVersion.WithKind("Workspace"))}},
 		Spec: pools.SandboxClaimSpec{WarmPoolRef: pools.SandboxWarmPoolRef{Name: "pool"}}}
 	for _, change := range change {
 		change(c)
@@ -102,7 +102,7 @@ func workspaceClaim(change ...func(*corev1.PersistentVolumeClaim)) *corev1.Persi
 	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parley-workspace-" + string(w.UID),
 			Labels:          map[string]string{podspec.LabelComponent: podspec.ComponentWorkspace},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w, v1alpha1.GroupVersion.WithKind("Workspace"))}},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w, v1beta1.GroupVersion.WithKind("Workspace"))}},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
@@ -144,7 +144,7 @@ func TestTheManagersClaimsAreThoseOfWorkspaces(t *testing.T) {
 		{manager, "says whose one is", patches(its, `{"metadata":{"annotations":{"parley.dev/workspace-uid":"a"}}}`), ownerAlone},
 		{manager, "keeps one from being deleted", patches(its, `{"metadata":{"finalizers":["example.com/keep"]}}`), ownerAlone},
 		{manager, "has somebody's storage go with a Workspace", patches(strangers, `{"metadata":{"ownerReferences":[{
-			"apiVersion":"parley.dev/v1alpha1","kind":"Workspace","name":"a","uid":"b"}]}}`), workspacesAlone},
+			"apiVersion":"parley.dev/v1beta1","kind":"Workspace","name":"a","uid":"b"}]}}`), workspacesAlone},
 		{manager, "deletes one", deletes(its), noRight},
 	})
 }

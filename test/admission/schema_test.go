@@ -11,60 +11,60 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/mcp/reference"
 )
 
 // source is what the chat's workspace is made from, changed.
-func source(change ...func(*v1alpha1.WorkspaceSource)) *v1alpha1.WorkspaceSource {
-	s := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}
+func source(change ...func(*v1beta1.WorkspaceSource)) *v1beta1.WorkspaceSource {
+	s := &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
 	for _, c := range change {
 		c(s)
 	}
 	return s
 }
 
-func stored(size, class string) func(*v1alpha1.WorkspaceSource) {
-	return func(s *v1alpha1.WorkspaceSource) {
-		s.PodTemplateRef.Storage = &v1alpha1.WorkspaceStorage{Size: size, StorageClassName: class}
+func stored(size, class string) func(*v1beta1.WorkspaceSource) {
+	return func(s *v1beta1.WorkspaceSource) {
+		s.PodTemplateRef.Storage = &v1beta1.WorkspaceStorage{Size: size, StorageClassName: class}
 	}
 }
 
 // with gives values for parameters: names, each with its value.
-func with(values ...string) func(*v1alpha1.WorkspaceSource) {
-	return func(s *v1alpha1.WorkspaceSource) {
+func with(values ...string) func(*v1beta1.WorkspaceSource) {
+	return func(s *v1beta1.WorkspaceSource) {
 		for i := 0; i < len(values); i += 2 {
 			s.PodTemplateRef.Parameters = append(s.PodTemplateRef.Parameters,
-				v1alpha1.WorkspaceParameter{Name: values[i], Value: values[i+1]})
+				v1beta1.WorkspaceParameter{Name: values[i], Value: values[i+1]})
 		}
 	}
 }
 
-func kept(seconds int32) func(*v1alpha1.WorkspaceSource) {
-	return func(s *v1alpha1.WorkspaceSource) { s.IdleSeconds = &seconds }
+func kept(seconds int32) func(*v1beta1.WorkspaceSource) {
+	return func(s *v1beta1.WorkspaceSource) { s.IdleSeconds = &seconds }
 }
 
-func deletion(policy v1alpha1.WorkspaceDeletionPolicy) func(*v1alpha1.WorkspaceSource) {
-	return func(s *v1alpha1.WorkspaceSource) { s.DeletionPolicy = policy }
+func deletion(policy v1beta1.WorkspaceDeletionPolicy) func(*v1beta1.WorkspaceSource) {
+	return func(s *v1beta1.WorkspaceSource) { s.DeletionPolicy = policy }
 }
 
-func named(template string) func(*v1alpha1.WorkspaceSource) {
-	return func(s *v1alpha1.WorkspaceSource) { s.PodTemplateRef.Name = template }
+func named(template string) func(*v1beta1.WorkspaceSource) {
+	return func(s *v1beta1.WorkspaceSource) { s.PodTemplateRef.Name = template }
 }
 
 // pooled is a sandbox of the warm pool, and ofPod works in the pod.
-func pooled(pool string) func(*v1alpha1.WorkspaceSource) {
-	return func(s *v1alpha1.WorkspaceSource) { s.WarmPoolRef = &v1alpha1.WarmPoolReference{Name: pool} }
+func pooled(pool string) func(*v1beta1.WorkspaceSource) {
+	return func(s *v1beta1.WorkspaceSource) { s.WarmPoolRef = &v1beta1.WarmPoolReference{Name: pool} }
 }
 
-func ofPod(pod string) func(*v1alpha1.WorkspaceSource) {
-	return func(s *v1alpha1.WorkspaceSource) { s.PodRef = &v1alpha1.WorkspacePodReference{Name: pod} }
+func ofPod(pod string) func(*v1beta1.WorkspaceSource) {
+	return func(s *v1beta1.WorkspaceSource) { s.PodRef = &v1beta1.WorkspacePodReference{Name: pod} }
 }
 
 // alone is a source without a template.
-func alone(change ...func(*v1alpha1.WorkspaceSource)) *v1alpha1.WorkspaceSource {
-	return source(append([]func(*v1alpha1.WorkspaceSource){
-		func(s *v1alpha1.WorkspaceSource) { s.PodTemplateRef = nil }}, change...)...)
+func alone(change ...func(*v1beta1.WorkspaceSource)) *v1beta1.WorkspaceSource {
+	return source(append([]func(*v1beta1.WorkspaceSource){
+		func(s *v1beta1.WorkspaceSource) { s.PodTemplateRef = nil }}, change...)...)
 }
 
 // many are values for so many parameters.
@@ -79,10 +79,10 @@ func TestInvalidWorkspaceIsRejectedWithFieldAndAdvice(t *testing.T) {
 	t.Parallel()
 	const noSize = "size is no quantity above 0, such as 10Gi"
 	for name, c := range map[string]struct {
-		source *v1alpha1.WorkspaceSource
+		source *v1beta1.WorkspaceSource
 		says   string
 	}{
-		"made from nothing":              {&v1alpha1.WorkspaceSource{}, "set podTemplateRef, which names the PodTemplate"},
+		"made from nothing":              {&v1beta1.WorkspaceSource{}, "set podTemplateRef, which names the PodTemplate"},
 		"of a template and a pool":       {source(pooled("a")), "one of podTemplateRef, "},
 		"of a template and a pod":        {source(ofPod("a")), "one of podTemplateRef, "},
 		"of a pool that is a path":       {alone(pooled("../a")), "warmPoolRef.name"},
@@ -118,7 +118,7 @@ func TestInvalidWorkspaceIsRejectedWithFieldAndAdvice(t *testing.T) {
 }
 
 // checkSource checks whether the API server refuses a chat and a workspace of the source.
-func checkSource(t *testing.T, source *v1alpha1.WorkspaceSource, words string) {
+func checkSource(t *testing.T, source *v1beta1.WorkspaceSource, words string) {
 	t.Helper()
 	chat, w := newChat(unique("chat")), workspace()
 	chat.Spec.Workspace, w.Spec.Source = source, *source
@@ -129,7 +129,7 @@ func checkSource(t *testing.T, source *v1alpha1.WorkspaceSource, words string) {
 
 func TestAWorkspaceAtTheBoundsIsTaken(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]*v1alpha1.WorkspaceSource{
+	for name, s := range map[string]*v1beta1.WorkspaceSource{
 		"of the longest names": source(named(strings.Repeat("a", 253)), stored("1", strings.Repeat("b", 253)),
 			with(strings.Repeat("p", 63), strings.Repeat("é", 1024))),
 		"of a fraction":                 source(stored("0.5Gi", "")),
@@ -149,7 +149,7 @@ func TestAWorkspaceStaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	const stays = "cannot move between a template, a pool and a pod"
 	for name, c := range map[string]struct {
-		was   *v1alpha1.WorkspaceSource
+		was   *v1beta1.WorkspaceSource
 		patch string
 		says  string
 	}{
@@ -195,68 +195,68 @@ func TestASubChatNamesNoWorkspace(t *testing.T) {
 }
 
 // server is an entry of mcpServers, changed.
-func server(change ...func(*v1alpha1.MCPServer)) []v1alpha1.MCPServer {
-	s := v1alpha1.MCPServer{Name: "github", URL: "https://mcp.example.com/mcp?toolsets=all"}
+func server(change ...func(*v1beta1.MCPServer)) []v1beta1.MCPServer {
+	s := v1beta1.MCPServer{Name: "github", URL: "https://mcp.example.com/mcp?toolsets=all"}
 	for _, c := range change {
 		c(&s)
 	}
-	return []v1alpha1.MCPServer{s}
+	return []v1beta1.MCPServer{s}
 }
 
-func called(name string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) { s.Name = name }
+func called(name string) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) { s.Name = name }
 }
 
-func at(url string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) { s.URL = url }
+func at(url string) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) { s.URL = url }
 }
 
 // withHeaders sends headers: names, each with its value.
-func withHeaders(headers ...string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) {
+func withHeaders(headers ...string) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) {
 		for i := 0; i < len(headers); i += 2 {
-			s.Headers = append(s.Headers, v1alpha1.MCPHeader{Name: headers[i], Value: headers[i+1]})
+			s.Headers = append(s.Headers, v1beta1.MCPHeader{Name: headers[i], Value: headers[i+1]})
 		}
 	}
 }
 
-func approving(patterns ...string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) { s.RequireApproval = patterns }
+func approving(patterns ...string) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) { s.RequireApproval = patterns }
 }
 
 // secret sends headers whose values are in Secrets: the names of header, Secret and key.
-func secret(headers ...string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) {
+func secret(headers ...string) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) {
 		for i := 0; i < len(headers); i += 3 {
-			s.HeadersFrom = append(s.HeadersFrom, v1alpha1.MCPHeaderSource{Name: headers[i], Prefix: "Bearer ",
-				SecretKeyRef: v1alpha1.SecretKeyReference{Name: headers[i+1], Key: headers[i+2]}})
+			s.HeadersFrom = append(s.HeadersFrom, v1beta1.MCPHeaderSource{Name: headers[i], Prefix: "Bearer ",
+				SecretKeyRef: v1beta1.SecretKeyReference{Name: headers[i+1], Key: headers[i+2]}})
 		}
 	}
 }
 
-func patient(call, connect int32) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) { s.TimeoutSeconds, s.ConnectTimeoutSeconds = &call, &connect }
+func patient(call, connect int32) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) { s.TimeoutSeconds, s.ConnectTimeoutSeconds = &call, &connect }
 }
 
 // refers names an object in place of the url.
-func refers(group, kind, name string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) {
-		s.URL, s.ServerRef = "", &v1alpha1.MCPServerReference{Group: group, Kind: kind, Name: name}
+func refers(group, kind, name string) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) {
+		s.URL, s.ServerRef = "", &v1beta1.MCPServerReference{Group: group, Kind: kind, Name: name}
 	}
 }
 
 // runs names a command in place of the url, and variables of its environment.
-func runs(command []string, env ...v1alpha1.MCPVariable) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) { s.URL, s.Command, s.Env = "", command, env }
+func runs(command []string, env ...v1beta1.MCPVariable) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) { s.URL, s.Command, s.Env = "", command, env }
 }
 
 // behind names port and path of the object.
-func behind(port int32, path string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) { s.ServerRef.Port, s.ServerRef.Path = &port, path }
+func behind(port int32, path string) func(*v1beta1.MCPServer) {
+	return func(s *v1beta1.MCPServer) { s.ServerRef.Port, s.ServerRef.Path = &port, path }
 }
 
 // numbered are so many servers.
-func numbered(n int) (servers []v1alpha1.MCPServer) {
+func numbered(n int) (servers []v1beta1.MCPServer) {
 	for i := range n {
 		servers = append(servers, server(called(fmt.Sprint("s", i)))...)
 	}
@@ -269,11 +269,11 @@ func TestInvalidMCPServerErrorNamesFieldAndAdvice(t *testing.T) {
 	const one = "set exactly one of url, serverRef and command"
 	const spoken = "a command is spoken to by its standard input and output"
 	npx := []string{"npx", "-y", "@modelcontextprotocol/server-memory"}
-	both := func(s *v1alpha1.MCPServer) { s.Command = npx }
-	sse := func(s *v1alpha1.MCPServer) { s.Transport = v1alpha1.MCPSSE }
-	variable := func(s *v1alpha1.MCPServer) { s.Env = []v1alpha1.MCPVariable{{Name: "A", Value: "b"}} }
+	both := func(s *v1beta1.MCPServer) { s.Command = npx }
+	sse := func(s *v1beta1.MCPServer) { s.Transport = v1beta1.MCPSSE }
+	variable := func(s *v1beta1.MCPServer) { s.Env = []v1beta1.MCPVariable{{Name: "A", Value: "b"}} }
 	for name, c := range map[string]struct {
-		servers []v1alpha1.MCPServer
+		servers []v1beta1.MCPServer
 		says    string
 	}{
 		"without a url": {server(at("")), one},
@@ -287,9 +287,9 @@ func TestInvalidMCPServerErrorNamesFieldAndAdvice(t *testing.T) {
 		"a command without a program": {server(runs([]string{"", "a"})), "the first word, the program, is empty"},
 		"a command of 65 words":       {server(runs(slices.Repeat(npx, 22))), "must have at most 64 items"},
 		"variables of a url":          {server(variable), "env is for a command"},
-		"a variable that is none":     {server(runs(npx, v1alpha1.MCPVariable{Name: "A=B", Value: "c"})), "env[0].name"},
-		"a variable twice": {server(runs(npx, v1alpha1.MCPVariable{Name: "A", Value: "b"},
-			v1alpha1.MCPVariable{Name: "A", Value: "c"})), "Duplicate value"},
+		"a variable that is none":     {server(runs(npx, v1beta1.MCPVariable{Name: "A=B", Value: "c"})), "env[0].name"},
+		"a variable twice": {server(runs(npx, v1beta1.MCPVariable{Name: "A", Value: "b"},
+			v1beta1.MCPVariable{Name: "A", Value: "c"})), "Duplicate value"},
 		"a kind that nobody knows":   {server(refers("example.com", "Server", "a")), "Parley does not know this kind"},
 		"a kind of another group":    {server(refers("kagent.dev", "MCPRemoteProxy", "a")), "does not know this kind"},
 		"a reference that is a path": {server(refers("", "Service", "../a")), "serverRef.name"},
@@ -334,7 +334,7 @@ func TestInvalidMCPServerErrorNamesFieldAndAdvice(t *testing.T) {
 }
 
 // checkServers checks whether the API server refuses a chat of the servers.
-func checkServers(t *testing.T, servers []v1alpha1.MCPServer, words string) {
+func checkServers(t *testing.T, servers []v1beta1.MCPServer, words string) {
 	t.Helper()
 	chat := newChat(unique("chat"))
 	chat.Spec.MCPServers = servers
@@ -343,7 +343,7 @@ func checkServers(t *testing.T, servers []v1alpha1.MCPServer, words string) {
 
 func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 	t.Parallel()
-	for name, servers := range map[string][]v1alpha1.MCPServer{
+	for name, servers := range map[string][]v1beta1.MCPServer{
 		"an address and a port":       server(at("http://10.0.0.7:3001/mcp")),
 		"an address of IPv6":          server(at("http://[fd00::7]:3001/mcp")),
 		"the longest name":            server(called(strings.Repeat("a", 32))),
@@ -353,7 +353,7 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 		"an hour, and a minute":       server(patient(3600, 60)),
 		"tools by the server's names": server(approving("files/read", "repo.get*")),
 		"a token":                     server(secret("Authorization", "tracker", "token")),
-		"a command":                   server(runs([]string{"npx", "-y", "server", ""}, v1alpha1.MCPVariable{Name: "A"})),
+		"a command":                   server(runs([]string{"npx", "-y", "server", ""}, v1beta1.MCPVariable{Name: "A"})),
 		"a Service":                   server(refers("", "Service", "a.b-c"), behind(65535, "/a/b?c=d")),
 	} {
 		t.Run(name, func(t *testing.T) { checkServers(t, servers, "") })

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/denial"
@@ -54,7 +54,7 @@ func TestClientsRetryWhilePoliciesStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // The API server looks for new kinds every 30 s.
 			c.hold(t, c.kind)
-			chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "hello", Namespace: cluster.Namespace(t, "startup")}}
+			chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "hello", Namespace: cluster.Namespace(t, "startup")}}
 			bind(t, c.kind, chat.Namespace)
 			var refused error
 			if err := until(t.Context(), "chats are refused: "+c.says, func(ctx context.Context) bool {
@@ -151,9 +151,9 @@ func parameterKind(kind, plural string) *apiextensionsv1.CustomResourceDefinitio
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}
 	}
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + v1alpha1.GroupVersion.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + v1beta1.GroupVersion.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: v1alpha1.GroupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Group: v1beta1.GroupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural, Singular: strings.ToLower(kind),
 				ListKind: kind + "List"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1"), version("v2")},
@@ -210,8 +210,8 @@ func bind(t *testing.T, kind *apiextensionsv1.CustomResourceDefinition, namespac
 	meta := metav1.ObjectMeta{Name: unique("startup")}
 	chats := admissionv1.NamedRuleWithOperations{}
 	chats.Operations = []admissionv1.OperationType{admissionv1.Create}
-	chats.Rule = admissionv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group},
-		APIVersions: []string{v1alpha1.GroupVersion.Version}, Resources: []string{"chats"}}
+	chats.Rule = admissionv1.Rule{APIGroups: []string{v1beta1.GroupVersion.Group},
+		APIVersions: []string{v1beta1.GroupVersion.Version}, Resources: []string{"chats"}}
 	allow := admissionv1.AllowAction
 	for _, o := range []client.Object{
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
@@ -247,7 +247,7 @@ func TestRequestsForChatsQueueByNamespace(t *testing.T) {
 	}
 	var schema flowcontrolv1.FlowSchema
 	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: "parley"}, &schema))
-	const chats, others = "/apis/parley.dev/v1alpha1/namespaces/" + ns + "/chats", "/api/v1/namespaces/" + ns + "/pods"
+	const chats, others = "/apis/parley.dev/v1beta1/namespaces/" + ns + "/chats", "/api/v1/namespaces/" + ns + "/pods"
 	in := func(user, path string, want bool) {
 		t.Helper()
 		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true,
@@ -261,7 +261,7 @@ func TestRequestsForChatsQueueByNamespace(t *testing.T) {
 		"system:serviceaccount:" + ns + ":parley-generation"} {
 		in(user, chats, true)
 		in(user, chats+"/any/status", true)
-		in(user, "/apis/parley.dev/v1alpha1/chatmessages", true)
+		in(user, "/apis/parley.dev/v1beta1/chatmessages", true)
 		in(user, others, false)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -54,7 +54,7 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 		write{administrator, "applies the status of a chat", appliesStatus(s.chat),
 			"only Parley's manager writes the status of chats"},
 		write{administrator, "does to a chat what the refusal says",
-			patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`), ""},
+			patches(s.chat, `{"metadata":{"annotations":{"`+v1beta1.AnnotationInterrupt+`":"1"}}}`), ""},
 		write{administrator, "edits the message as the refusal says", patches(s.asked, `{"spec":{"content":"hello again"}}`),
 			""},
 	))
@@ -76,7 +76,7 @@ func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
 func TestStatusInManifestIsIgnored(t *testing.T) {
 	t.Parallel()
 	chat := newChat(unique("chat"))
-	chat.Status = v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, LastReply: "Forged."}
+	chat.Status = v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting, LastReply: "Forged."}
 	mustCreate(t, chatter, chat)
 	if chat.Status.LastReply != "" || chat.Status.Phase != "" {
 		t.Errorf("created with the status %+v", chat.Status)
@@ -95,9 +95,9 @@ func patchesStatus(o client.Object, body string) action {
 	}
 }
 
-func replacesStatus(chat *v1alpha1.Chat) action {
+func replacesStatus(chat *v1beta1.Chat) action {
 	return func(ctx context.Context, c client.Client) error {
-		var now v1alpha1.Chat
+		var now v1beta1.Chat
 		if err := c.Get(ctx, client.ObjectKeyFromObject(chat), &now); err != nil {
 			return err
 		}
@@ -106,9 +106,9 @@ func replacesStatus(chat *v1alpha1.Chat) action {
 	}
 }
 
-func appliesStatus(chat *v1alpha1.Chat) action {
+func appliesStatus(chat *v1beta1.Chat) action {
 	return func(ctx context.Context, c client.Client) error {
-		body := `{"apiVersion":"parley.dev/v1alpha1","kind":"Chat","metadata":{"name":"` + chat.Name +
+		body := `{"apiVersion":"parley.dev/v1beta1","kind":"Chat","metadata":{"name":"` + chat.Name +
 			`"},"status":{"lastReply":"Forged."}}`
 		return c.Status().Patch(ctx, chat.DeepCopy(), client.RawPatch("application/apply-patch+yaml", []byte(body)),
 			client.FieldOwner("tester"), client.ForceOwnership)
@@ -142,11 +142,11 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 	pod := actor{name: "the pod", namespace: team, account: podspec.ServiceAccount, pod: chat.Status.Generation.Pod}
 	mustCreate(t, pod, result(chat))
 	await(t, "the turn has ended", chat,
-		func() bool { return chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length == 2 })
+		func() bool { return chat.Status.Phase == v1beta1.ChatWaiting && chat.Status.History.Length == 2 })
 
 	prompt := chattest.In(team, chattest.User("c", "c-prompt"))
 	await(t, "the message says so", prompt, func() bool {
-		return len(prompt.Status.Conditions) > 0 && v1alpha1.ReasonOf(&prompt.Status.Conditions[0]) == v1alpha1.ReasonAnswered
+		return len(prompt.Status.Conditions) > 0 && v1beta1.ReasonOf(&prompt.Status.Conditions[0]) == v1beta1.ReasonAnswered
 	})
 	if stamp(t, chat) != chatter.username() || stamp(t, prompt) != chatter.username() {
 		t.Errorf("the chat was created by %q, its prompt's message by %q", stamp(t, chat), stamp(t, prompt))

@@ -34,7 +34,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/agentsandbox"
 	"parley.dev/parley/test/kit/chattest"
@@ -206,12 +206,12 @@ func until(ctx context.Context, what string, condition func(context.Context) boo
 // scene is a chat in the middle of a turn, and one object of every other kind.
 type scene struct {
 	// chat is assigned to pod-a.
-	chat *v1alpha1.Chat
+	chat *v1beta1.Chat
 	// asked is a person's message; replied the result of an earlier step.
-	asked, replied *v1alpha1.ChatMessage
-	config         *v1alpha1.ChatModelConfig
-	approval       *v1alpha1.ToolApproval
-	quota          *v1alpha1.ChatQuota
+	asked, replied *v1beta1.ChatMessage
+	config         *v1beta1.ChatModelConfig
+	approval       *v1beta1.ToolApproval
+	quota          *v1beta1.ChatQuota
 }
 
 // newScene is written by those who may write it, so that it is a test as well.
@@ -221,8 +221,8 @@ func newScene(t *testing.T) scene {
 	s := scene{
 		chat: newChat(name), asked: say(name), approval: approve(name),
 		config: chattest.In(ns, chattest.Config(unique("model"))),
-		quota: &v1alpha1.ChatQuota{ObjectMeta: meta("quota"), Spec: v1alpha1.ChatQuotaSpec{
-			Generating: v1alpha1.GeneratingLimits{Chats: new(int32(1))},
+		quota: &v1beta1.ChatQuota{ObjectMeta: meta("quota"), Spec: v1beta1.ChatQuotaSpec{
+			Generating: v1beta1.GeneratingLimits{Chats: new(int32(1))},
 		}},
 	}
 	mustCreate(t, governor, s.quota)
@@ -238,13 +238,13 @@ func newScene(t *testing.T) scene {
 }
 
 // assign gives the chat to pod-a as the manager does.
-func assign(t *testing.T, chat *v1alpha1.Chat, version int64) {
+func assign(t *testing.T, chat *v1beta1.Chat, version int64) {
 	t.Helper()
-	chat.Status = v1alpha1.ChatStatus{
-		ObservedGeneration: 1, Phase: v1alpha1.ChatRunning,
-		History: v1alpha1.HistoryStatus{Version: version, Head: "m", Length: version},
-		Generation: &v1alpha1.GenerationStatus{
-			Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: podA.pod, ModelConfig: "model",
+	chat.Status = v1beta1.ChatStatus{
+		ObservedGeneration: 1, Phase: v1beta1.ChatRunning,
+		History: v1beta1.HistoryStatus{Version: version, Head: "m", Length: version},
+		Generation: &v1beta1.GenerationStatus{
+			Attempt: 1, Action: v1beta1.ActionGenerateAssistant, Pod: podA.pod, ModelConfig: "model",
 			StartedAt: metav1.NowMicro(),
 		},
 	}
@@ -267,34 +267,34 @@ func meta(prefix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: ns, Name: unique(prefix)}
 }
 
-func newChat(name string) *v1alpha1.Chat { return chattest.In(ns, chattest.Chat(name)) }
+func newChat(name string) *v1beta1.Chat { return chattest.In(ns, chattest.Chat(name)) }
 
 // subChat is a chat below another one.
-func subChat(name, parent string) *v1alpha1.Chat {
+func subChat(name, parent string) *v1beta1.Chat {
 	return chattest.In(ns, chattest.Chat(name, chattest.ChildOf(parent)))
 }
 
 // newClass is a class of the namespace.
-func newClass(change func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
+func newClass(change func(*v1beta1.ChatClassSpec)) *v1beta1.ChatClass {
 	return chattest.In(ns, chattest.Class(unique("class"), change))
 }
 
 // say is a message of a person.
-func say(chat string) *v1alpha1.ChatMessage {
+func say(chat string) *v1beta1.ChatMessage {
 	return chattest.In(ns, chattest.User(chat, unique("say")))
 }
 
 // toolOutput is a message with the result of a tool that a client runs.
-func toolOutput(chat string) *v1alpha1.ChatMessage {
+func toolOutput(chat string) *v1beta1.ChatMessage {
 	return chattest.In(ns, chattest.Brings(chat, unique("output"),
-		v1alpha1.ToolResult{ID: "call_1", Name: "screen", Output: `"dark"`}))
+		v1beta1.ToolResult{ID: "call_1", Name: "screen", Output: `"dark"`}))
 }
 
-func approve(chat string) *v1alpha1.ToolApproval {
-	return chattest.In(ns, chattest.Decides(chat, unique("approve"), "call_1", v1alpha1.DecisionApprove))
+func approve(chat string) *v1beta1.ToolApproval {
+	return chattest.In(ns, chattest.Decides(chat, unique("approve"), "call_1", v1beta1.DecisionApprove))
 }
 
 // result is what a generation pod answers the chat's attempt with, changed.
-func result(chat *v1alpha1.Chat, change ...chattest.Reply) *v1alpha1.ChatMessage {
+func result(chat *v1beta1.Chat, change ...chattest.Reply) *v1beta1.ChatMessage {
 	return chattest.Answer(chat, append([]chattest.Reply{chattest.Says("Fine.")}, change...)...)
 }

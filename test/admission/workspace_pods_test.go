@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/template"
 )
@@ -27,7 +27,7 @@ func workspacePod(change ...func(*corev1.Pod)) *corev1.Pod {
 		panic(err)
 	}
 	o.Pod.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(w, v1alpha1.GroupVersion.WithKind("Workspace"))}
+		*metav1.NewControllerRef(w, v1beta1.GroupVersion.WithKind("Workspace"))}
 	for _, c := range change {
 		c(o.Pod)
 	}

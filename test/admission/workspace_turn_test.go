@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/internal/workspace/template"
@@ -27,7 +27,7 @@ import (
 
 // needsWorkspace creates the namespace with a chat in it whose model's call needs a workspace, and the generation pod
 // that said so.
-func needsWorkspace(t *testing.T, team string, tools *corev1.PodTemplate) (*v1alpha1.Chat, actor) {
+func needsWorkspace(t *testing.T, team string, tools *corev1.PodTemplate) (*v1beta1.Chat, actor) {
 	t.Helper()
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}, inNamespace(chatter.name, team, "parley-chat-user"),
@@ -52,7 +52,7 @@ func needsWorkspace(t *testing.T, team string, tools *corev1.PodTemplate) (*v1al
 func TestAWorkspacePassesTheRolesAndPolicies(t *testing.T) {
 	const team = "workers"
 	chat, generator := needsWorkspace(t, team, toolTemplate())
-	w := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "c"}}
+	w := &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "c"}}
 	await(t, "the workspace has a pod", w, func() bool { return w.Status.Pod != nil })
 	own := metav1.ObjectMeta{Namespace: team, Name: template.Name(w)}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: own}
@@ -69,7 +69,7 @@ func TestAWorkspacePassesTheRolesAndPolicies(t *testing.T) {
 	check.OK(t, cluster.Client.Status().Update(t.Context(), pod))
 	await(t, "the calls are run", chat, func() bool {
 		g := chat.Status.Generation
-		return g != nil && g.Action == v1alpha1.ActionExecuteTools
+		return g != nil && g.Action == v1beta1.ActionExecuteTools
 	})
 	try(t, []write{
 		{generator, "reads the workspace", gets(w), ""},
@@ -77,7 +77,7 @@ func TestAWorkspacePassesTheRolesAndPolicies(t *testing.T) {
 		{chatter, "suspends it", patches(w, suspends), noRight},
 		{boss, "suspends it", patches(w, suspends), ""},
 	})
-	await(t, "it has no pod", w, func() bool { return w.Status.Phase == v1alpha1.WorkspacePhaseStopped })
+	await(t, "it has no pod", w, func() bool { return w.Status.Phase == v1beta1.WorkspacePhaseStopped })
 	if w.Status.Pod != nil || w.Status.Claim != claim.Name {
 		t.Errorf("the status is %+v", w.Status)
 	}
@@ -86,10 +86,10 @@ func TestAWorkspacePassesTheRolesAndPolicies(t *testing.T) {
 func TestTemplateWithHostAccessReportsPolicyMessage(t *testing.T) {
 	const team = "diggers"
 	chat, _ := needsWorkspace(t, team, toolTemplate(func(t *corev1.PodTemplate) { t.Template.Spec.HostPID = true }))
-	w := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: chat.Name}}
+	w := &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: chat.Name}}
 	await(t, "the refusal is said", w, func() bool {
 		return slices.ContainsFunc(w.Status.Conditions, func(c metav1.Condition) bool {
-			return c.Type == v1alpha1.ConditionStalled && v1alpha1.ReasonOf(&c) == v1alpha1.ReasonPodRejected &&
+			return c.Type == v1beta1.ConditionStalled && v1beta1.ReasonOf(&c) == v1beta1.ReasonPodRejected &&
 				strings.Contains(c.Message, "a pod that the manager creates has nothing of its node")
 		})
 	})

@@ -11,21 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 )
 
 // workspace is that of a chat of its name.
-func workspace() *v1alpha1.Workspace {
-	w := &v1alpha1.Workspace{ObjectMeta: meta("work")}
-	w.Spec = v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: w.Name}, Source: v1alpha1.WorkspaceSource{
-		PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}}
+func workspace() *v1beta1.Workspace {
+	w := &v1beta1.Workspace{ObjectMeta: meta("work")}
+	w.Spec = v1beta1.WorkspaceSpec{ChatRef: v1beta1.ChatReference{Name: w.Name}, Source: v1beta1.WorkspaceSource{
+		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}}
 	return w
 }
 
 // needs says of the workspace that it is needed, as the manager does.
-func needs(w *v1alpha1.Workspace) action {
-	return updates(w, func(now *v1alpha1.Workspace) { now.Spec.NeededAt = new(metav1.NowMicro()) })
+func needs(w *v1beta1.Workspace) action {
+	return updates(w, func(now *v1beta1.Workspace) { now.Spec.NeededAt = new(metav1.NowMicro()) })
 }
 
 func gets(o client.Object) action {
@@ -102,15 +102,15 @@ func TestUsersMayOnlySuspendWorkspaces(t *testing.T) {
 }
 
 // moves makes the workspace another chat's.
-func moves(w *v1alpha1.Workspace) action {
-	return updates(w, func(now *v1alpha1.Workspace) { now.Spec.ChatRef.Name = "another" })
+func moves(w *v1beta1.Workspace) action {
+	return updates(w, func(now *v1beta1.Workspace) { now.Spec.ChatRef.Name = "another" })
 }
 
 func TestWhoReadsChatsReadsWorkspaces(t *testing.T) {
 	t.Parallel()
 	w := workspace()
 	mustCreate(t, manager, w)
-	all := &v1alpha1.WorkspaceList{}
+	all := &v1beta1.WorkspaceList{}
 	try(t, []write{
 		{chatter, "reads one", gets(w), ""},
 		{chatter, "lists them", listsAll(all), ""},
@@ -128,8 +128,8 @@ func TestWhoReadsChatsReadsWorkspaces(t *testing.T) {
 func TestStatusIsIgnoredOnWorkspaceCreation(t *testing.T) {
 	t.Parallel()
 	w := workspace()
-	w.Status = v1alpha1.WorkspaceStatus{Phase: v1alpha1.WorkspacePhaseReady,
-		Pod: &v1alpha1.WorkspacePod{Name: "evil", UID: "1", Address: "10.6.6.6"}}
+	w.Status = v1beta1.WorkspaceStatus{Phase: v1beta1.WorkspacePhaseReady,
+		Pod: &v1beta1.WorkspacePod{Name: "evil", UID: "1", Address: "10.6.6.6"}}
 	mustCreate(t, boss, w)
 	if w.Status.Phase != "" || w.Status.Pod != nil || w.Status.ObservedGeneration != -1 {
 		t.Errorf("created with the status %+v", w.Status)
@@ -140,7 +140,7 @@ func TestStatusIsIgnoredOnWorkspaceCreation(t *testing.T) {
 func toolTemplate(change ...func(*corev1.PodTemplate)) *corev1.PodTemplate {
 	t := &corev1.PodTemplate{ObjectMeta: meta("tools"), Template: corev1.PodTemplateSpec{
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "golang:1"}}}}}
-	t.Labels = map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}
+	t.Labels = map[string]string{v1beta1.LabelWorkspaceTemplate: "true"}
 	for _, c := range change {
 		c(t)
 	}
@@ -173,7 +173,7 @@ func TestWhoWritesAWorkspaceTemplateMayCreatePods(t *testing.T) {
 		{templater, "creates one", creates(toolTemplate()), noPods},
 		{templater, "applies one", applies(toolTemplate()), noPods},
 		{templater, "creates one whose mark is none", creates(toolTemplate(func(t *corev1.PodTemplate) {
-			t.Labels[v1alpha1.LabelWorkspaceTemplate] = "True"
+			t.Labels[v1beta1.LabelWorkspaceTemplate] = "True"
 		})), ""},
 		{templater, "marks one", patches(own, marks), noPods},
 		{templater, "changes one that is not marked", patches(own, image), ""},

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -62,7 +62,7 @@ grep VmRSS /proc/1/status | tr -dc '0-9\n'`
 
 // agentMemory is the memory of the agent in a chat's workspace, in MiB, beside so many commands.
 func (b *bench) agentMemory(ctx context.Context, chat string, beside int) (float64, error) {
-	var w v1alpha1.Workspace
+	var w v1beta1.Workspace
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: chat}, &w); err != nil {
 		return 0, fmt.Errorf("reading workspace %s: %w", chat, err)
 	}
@@ -90,7 +90,7 @@ func (b *bench) agentMemory(ctx context.Context, chat string, beside int) (float
 // exec runs a script in the container of a workspace.
 func (b *bench) exec(ctx context.Context, pod, script string) (string, error) {
 	url := b.core.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: v1alpha1.WorkspaceContainer,
+		VersionedParams(&corev1.PodExecOptions{Container: v1beta1.WorkspaceContainer,
 			Command: []string{"/bin/sh", "-c", script}, Stdout: true}, scheme.ParameterCodec).URL()
 	executor, err := remotecommand.NewWebSocketExecutor(b.config, "GET", url.String())
 	if err != nil {

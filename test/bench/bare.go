@@ -11,24 +11,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // specimen is what Parley wrote in the course of one turn of one step.
 type specimen struct {
-	running, waiting v1alpha1.ChatStatus
-	asked            v1alpha1.ChatMessage
-	replied          v1alpha1.ChatMessage
+	running, waiting v1beta1.ChatStatus
+	asked            v1beta1.ChatMessage
+	replied          v1beta1.ChatMessage
 }
 
 // specimen reads what was written for a chat that has just been answered.
 func (b *bench) specimen(ctx context.Context, name string) (*specimen, error) {
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	var s specimen
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &chat); err != nil {
 		return nil, fmt.Errorf("reading chat %s: %w", name, err)
 	}
-	for message, into := range map[string]*v1alpha1.ChatMessage{chat.Status.Turn.Message: &s.asked,
+	for message, into := range map[string]*v1beta1.ChatMessage{chat.Status.Turn.Message: &s.asked,
 		chat.Status.History.Head: &s.replied} {
 		if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: message}, into); err != nil {
 			return nil, fmt.Errorf("reading message %s: %w", message, err)
@@ -51,9 +51,9 @@ func (b *bench) bare(ctx context.Context, to *series, like string, chats int, re
 	if err != nil {
 		return err
 	}
-	objects := make([]*v1alpha1.Chat, chats)
+	objects := make([]*v1beta1.Chat, chats)
 	if err := each(ctx, chats, func(ctx context.Context, i int) error {
-		objects[i] = &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint("bare-", like, i))}
+		objects[i] = &v1beta1.Chat{ObjectMeta: meta(fmt.Sprint("bare-", like, i))}
 		return b.create(ctx, objects[i])
 	}); err != nil {
 		return err
@@ -107,17 +107,17 @@ func (b *bench) withoutManager(ctx context.Context) (restore func(context.Contex
 
 // bareTurn writes what a turn of one step writes, in the same order; reported is whether the User message says that it
 // is being answered. A turn that is over quickly saves that write, so the bare client does too if Parley did.
-func (b *bench) bareTurn(ctx context.Context, s *specimen, chat *v1alpha1.Chat, round int, reported bool) error {
-	asked := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-m%d", chat.Name, round)),
+func (b *bench) bareTurn(ctx context.Context, s *specimen, chat *v1beta1.Chat, round int, reported bool) error {
+	asked := &v1beta1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-m%d", chat.Name, round)),
 		Spec: *s.asked.Spec.DeepCopy()}
 	asked.Spec.ChatRef.Name = chat.Name
-	replied := &v1alpha1.ChatMessage{ObjectMeta: meta(asked.Name + "-reply"), Spec: *s.replied.Spec.DeepCopy()}
+	replied := &v1beta1.ChatMessage{ObjectMeta: meta(asked.Name + "-reply"), Spec: *s.replied.Spec.DeepCopy()}
 	replied.Spec.ChatRef.Name = chat.Name
 	replied.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chat,
-		v1alpha1.GroupVersion.WithKind("Chat"))}
+		v1beta1.GroupVersion.WithKind("Chat"))}
 	settled := s.asked.Status
 	working := *settled.DeepCopy()
-	working.Conditions[0].Reason = string(v1alpha1.ReasonAnswering)
+	working.Conditions[0].Reason = string(v1beta1.ReasonAnswering)
 	for _, write := range []func() error{
 		func() error { return b.client.Create(ctx, asked) },
 		func() error { return b.bareStatus(ctx, chat, &s.running) },
@@ -138,25 +138,25 @@ func (b *bench) bareTurn(ctx context.Context, s *specimen, chat *v1alpha1.Chat, 
 	return nil
 }
 
-func (b *bench) bareStatus(ctx context.Context, chat *v1alpha1.Chat, status *v1alpha1.ChatStatus) error {
+func (b *bench) bareStatus(ctx context.Context, chat *v1beta1.Chat, status *v1beta1.ChatStatus) error {
 	version := chat.Status.History.Version
 	status.DeepCopyInto(&chat.Status)
 	chat.Status.History.Version = version + 1
 	return b.client.Status().Update(ctx, chat)
 }
 
-func (b *bench) bareSettle(ctx context.Context, m *v1alpha1.ChatMessage, status *v1alpha1.ChatMessageStatus) error {
+func (b *bench) bareSettle(ctx context.Context, m *v1beta1.ChatMessage, status *v1beta1.ChatMessageStatus) error {
 	status.DeepCopyInto(&m.Status)
 	return b.client.Status().Update(ctx, m)
 }
 
 // removeBare removes what the bare client wrote, so that the manager does not take it for its own.
-func (b *bench) removeBare(ctx context.Context, chats []*v1alpha1.Chat) error {
+func (b *bench) removeBare(ctx context.Context, chats []*v1beta1.Chat) error {
 	return each(ctx, len(chats), func(ctx context.Context, i int) error {
 		for round := range rounds + 1 {
 			for _, name := range []string{fmt.Sprintf("%s-m%d", chats[i].Name, round),
 				fmt.Sprintf("%s-m%d-reply", chats[i].Name, round)} {
-				if err := b.client.Delete(ctx, &v1alpha1.ChatMessage{ObjectMeta: meta(name)}); err != nil {
+				if err := b.client.Delete(ctx, &v1beta1.ChatMessage{ObjectMeta: meta(name)}); err != nil {
 					return fmt.Errorf("removing message %s: %w", name, err)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // rounds of a burst that count; one more before them warms up the generation pods and the manager's cache.
@@ -86,7 +86,7 @@ func keepBusy(ctx context.Context, model string, long time.Duration) error {
 	}
 	const chats = 100
 	if err := each(ctx, chats, func(ctx context.Context, i int) error {
-		return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint("busy-", i))})
+		return b.create(ctx, &v1beta1.Chat{ObjectMeta: meta(fmt.Sprint("busy-", i))})
 	}); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func median(all []float64) float64 {
 // burst adds the figures of its rounds.
 func (b *bench) burst(ctx context.Context, f *Figures, result *Burst, to *series, prefix string, chats int) error {
 	if err := each(ctx, chats, func(ctx context.Context, i int) error {
-		return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint(prefix, i))})
+		return b.create(ctx, &v1beta1.Chat{ObjectMeta: meta(fmt.Sprint(prefix, i))})
 	}); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (b *bench) burstRound(ctx context.Context, prefix string, chats, round int)
 	}); err != nil {
 		return err
 	}
-	return b.follow.until(ctx, func(all map[string]*v1alpha1.Chat) bool {
+	return b.follow.until(ctx, func(all map[string]*v1beta1.Chat) bool {
 		for i := range chats {
 			if !isAnswered(all[fmt.Sprint(prefix, i)], int64(2*round+2)) {
 				return false

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // deleteAll deletes the chats at rest in the namespace, while the chat warm goes on.
@@ -41,13 +41,13 @@ func (b *bench) deleteAll(ctx context.Context, f *Scale, of sizes) error {
 // deleteAtRest deletes so many chats, and waits until none of their messages is left.
 func (b *bench) deleteAtRest(ctx context.Context, chats int) error {
 	if err := some(ctx, chats, func(ctx context.Context, i int) error {
-		return b.client.Delete(ctx, &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint(restful, i))})
+		return b.client.Delete(ctx, &v1beta1.Chat{ObjectMeta: meta(fmt.Sprint(restful, i))})
 	}); err != nil {
 		return fmt.Errorf("deleting chats: %w", err)
 	}
 	for {
 		var first metav1.PartialObjectMetadataList
-		first.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatMessageList"))
+		first.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ChatMessageList"))
 		if err := b.client.List(ctx, &first, client.InNamespace(namespace), client.Limit(1)); err != nil {
 			return fmt.Errorf("looking for messages of deleted chats: %w", err)
 		}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -124,10 +124,10 @@ func (c *crowd) talk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	informer := cache.NewSharedIndexInformer(parley.Chats(c.namespace).ListerWatcher(""), &v1alpha1.Chat{}, 0, nil)
+	informer := cache.NewSharedIndexInformer(parley.Chats(c.namespace).ListerWatcher(""), &v1beta1.Chat{}, 0, nil)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
-		old, ok := before.(*v1alpha1.Chat)
-		chat, also := after.(*v1alpha1.Chat)
+		old, ok := before.(*v1beta1.Chat)
+		chat, also := after.(*v1beta1.Chat)
 		if ok && also && isAnswered(chat, old.Status.History.Length+1) {
 			c.answers.Add(1)
 			c.free <- chatAt{chat.Name, chat.Status.History.Length}

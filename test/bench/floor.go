@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // floorGroup has two kinds without a schema: what a turn costs there, no turn can cost less.
@@ -57,7 +57,7 @@ func (b *bench) newFloor(ctx context.Context, like *specimen) (f *floor, err err
 	// A new kind is not served at once.
 	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (served bool, err error) {
-			f.chat, err = f.create(ctx, f.chats, "FloorChat", "chat", &v1alpha1.Chat{})
+			f.chat, err = f.create(ctx, f.chats, "FloorChat", "chat", &v1beta1.Chat{})
 			if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) {
 				return false, nil
 			}
@@ -140,7 +140,7 @@ func (f *floor) turn(ctx context.Context) (first, whole time.Duration, err error
 	name := fmt.Sprint("m", f.turns)
 	f.turns++
 	began := time.Now()
-	asked := &v1alpha1.ChatMessage{Spec: f.like.asked.Spec}
+	asked := &v1beta1.ChatMessage{Spec: f.like.asked.Spec}
 	if _, err := f.create(ctx, f.messages, "FloorMessage", name, asked); err != nil {
 		return 0, 0, err
 	}
@@ -153,7 +153,7 @@ func (f *floor) turn(ctx context.Context) (first, whole time.Duration, err error
 	if first, err = f.ask(ctx, began); err != nil {
 		return 0, 0, err
 	}
-	replied := &v1alpha1.ChatMessage{Spec: f.like.replied.Spec}
+	replied := &v1beta1.ChatMessage{Spec: f.like.replied.Spec}
 	if _, err := f.create(ctx, f.messages, "FloorMessage", name+"-reply", replied); err != nil {
 		return 0, 0, err
 	}
@@ -167,8 +167,8 @@ func (f *floor) turn(ctx context.Context) (first, whole time.Duration, err error
 }
 
 // write writes a status as large as a Chat's and waits until a watch shows it.
-func (f *floor) write(ctx context.Context, status *v1alpha1.ChatStatus) error {
-	next, err := floorObject("FloorChat", f.chat.GetName(), &v1alpha1.Chat{Status: *status})
+func (f *floor) write(ctx context.Context, status *v1beta1.ChatStatus) error {
+	next, err := floorObject("FloorChat", f.chat.GetName(), &v1beta1.Chat{Status: *status})
 	if err != nil {
 		return err
 	}

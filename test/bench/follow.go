@@ -16,28 +16,28 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // running is a chat that has an attempt, and when that was first seen.
 type running struct {
-	status *v1alpha1.ChatStatus
+	status *v1beta1.ChatStatus
 	seen   time.Time
 }
 
 // followers wakes those who wait for chats, from one watch.
 type followers struct {
 	mu    sync.Mutex
-	chats map[string]*v1alpha1.Chat
+	chats map[string]*v1beta1.Chat
 	// running holds each chat as it was when it was last seen to have got an attempt.
 	running map[string]running
 	bell    chan struct{}
 }
 
 func followChats(ctx context.Context, c *apiclient.Client) (*followers, error) {
-	f := &followers{chats: map[string]*v1alpha1.Chat{}, running: map[string]running{}, bell: make(chan struct{})}
-	informer := cache.NewSharedIndexInformer(c.Chats(namespace).ListerWatcher(""), &v1alpha1.Chat{}, 0, nil)
+	f := &followers{chats: map[string]*v1beta1.Chat{}, running: map[string]running{}, bell: make(chan struct{})}
+	informer := cache.NewSharedIndexInformer(c.Chats(namespace).ListerWatcher(""), &v1beta1.Chat{}, 0, nil)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: f.see, UpdateFunc: func(_, o any) { f.see(o) },
 	}); err != nil {
@@ -51,7 +51,7 @@ func followChats(ctx context.Context, c *apiclient.Client) (*followers, error) {
 }
 
 func (f *followers) see(o any) {
-	chat, ok := o.(*v1alpha1.Chat)
+	chat, ok := o.(*v1beta1.Chat)
 	if !ok {
 		return
 	}
@@ -77,7 +77,7 @@ func (f *followers) lastRunning(name string) running {
 }
 
 // until waits for the condition of all chats together.
-func (f *followers) until(ctx context.Context, holds func(chats map[string]*v1alpha1.Chat) bool) error {
+func (f *followers) until(ctx context.Context, holds func(chats map[string]*v1beta1.Chat) bool) error {
 	for {
 		f.mu.Lock()
 		ok, bell := holds(f.chats), f.bell
@@ -97,11 +97,11 @@ func (f *followers) until(ctx context.Context, holds func(chats map[string]*v1al
 
 // answered waits until the chat is idle with so many messages.
 func (f *followers) answered(ctx context.Context, name string, length int64) error {
-	return f.until(ctx, func(chats map[string]*v1alpha1.Chat) bool { return isAnswered(chats[name], length) })
+	return f.until(ctx, func(chats map[string]*v1beta1.Chat) bool { return isAnswered(chats[name], length) })
 }
 
-func isAnswered(chat *v1alpha1.Chat, length int64) bool {
-	return chat != nil && chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length >= length
+func isAnswered(chat *v1beta1.Chat, length int64) bool {
+	return chat != nil && chat.Status.Phase == v1beta1.ChatWaiting && chat.Status.History.Length >= length
 }
 
 // part is a part of a reply as a client of the gateway sees it, and when; or all of it, if it was committed before the
@@ -120,7 +120,7 @@ const kindReply = "Reply"
 
 // stream follows a chat at the gateway, from now on. It returns once the gateway has begun to answer.
 func (b *bench) stream(ctx context.Context, chat string) (<-chan part, error) {
-	url := fmt.Sprintf("%s/v1alpha1/namespaces/%s/chats/%s/stream?from=now", b.gateway, namespace, chat)
+	url := fmt.Sprintf("%s/v1beta1/namespaces/%s/chats/%s/stream?from=now", b.gateway, namespace, chat)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("following chat %s: %w", chat, err)
@@ -186,7 +186,7 @@ func partOf(data string) (part, bool) {
 			Text string `json:"text"`
 		} `json:"part"`
 		Message struct {
-			Role v1alpha1.MessageRole `json:"role"`
+			Role v1beta1.MessageRole `json:"role"`
 		} `json:"message"`
 	}
 	switch err := json.Unmarshal([]byte(data), &p); {
@@ -195,5 +195,5 @@ func partOf(data string) (part, bool) {
 	case p.Part != nil:
 		return part{at: at, kind: p.Part.Type, v: p.HistoryVersion, bytes: len(p.Part.Text)}, true
 	}
-	return part{at: at, kind: kindReply, v: p.HistoryVersion - 1}, p.Message.Role == v1alpha1.RoleAssistant
+	return part{at: at, kind: kindReply, v: p.HistoryVersion - 1}, p.Message.Role == v1beta1.RoleAssistant
 }

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -38,11 +38,11 @@ func growth(ctx context.Context, b *bench, f *Figures) error {
 	}
 	const prefix = "growth-"
 	if err := each(ctx, growthChats, func(ctx context.Context, i int) error {
-		return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint(prefix, i))})
+		return b.create(ctx, &v1beta1.Chat{ObjectMeta: meta(fmt.Sprint(prefix, i))})
 	}); err != nil {
 		return err
 	}
-	class := chattest.In(namespace, chattest.Class("growth", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))
+	class := chattest.In(namespace, chattest.Class("growth", func(s *v1beta1.ChatClassSpec) { s.Default = true }))
 	if err := b.create(ctx, class); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func growth(ctx context.Context, b *bench, f *Figures) error {
 }
 
 // havePods makes it so many generation pods, all of them ready and without chats.
-func havePods(ctx context.Context, b *bench, class *v1alpha1.ChatClass, n int) error {
+func havePods(ctx context.Context, b *bench, class *v1beta1.ChatClass, n int) error {
 	if err := askForSpares(ctx, b, class, n); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func havePods(ctx context.Context, b *bench, class *v1alpha1.ChatClass, n int) e
 	}
 }
 
-func askForSpares(ctx context.Context, b *bench, class *v1alpha1.ChatClass, n int) error {
+func askForSpares(ctx context.Context, b *bench, class *v1beta1.ChatClass, n int) error {
 	before := class.DeepCopy()
 	class.Spec.SpareGenerationPods = int32(n)
 	if err := b.client.Patch(ctx, class, client.MergeFrom(before)); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -44,11 +44,11 @@ type hops struct {
 func (h *hops) read(ctx context.Context, b *bench, chat string) error {
 	running := b.follow.lastRunning(chat)
 	h.assigned, h.decided = running.seen, running.status.Turn.StartedAt.Time
-	var c v1alpha1.Chat
+	var c v1beta1.Chat
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: chat}, &c); err != nil {
 		return fmt.Errorf("reading chat %s: %w", chat, err)
 	}
-	var reply v1alpha1.ChatMessage
+	var reply v1beta1.ChatMessage
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: c.Status.History.Head}, &reply); err != nil {
 		return fmt.Errorf("reading message %s: %w", c.Status.History.Head, err)
 	}

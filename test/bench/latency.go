@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // cold measures the first turn in a namespace that has no generation pod.
@@ -23,7 +23,7 @@ func (b *bench) cold(ctx context.Context, f *Figures) error {
 	if err := b.script(ctx, answer(modelDelay)); err != nil {
 		return err
 	}
-	if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta("warm")}); err != nil {
+	if err := b.create(ctx, &v1beta1.Chat{ObjectMeta: meta("warm")}); err != nil {
 		return err
 	}
 	parts, err := b.stream(ctx, "warm")
@@ -180,7 +180,7 @@ func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
 	if err := b.script(ctx, answerWithTool("current_time", "{}")); err != nil {
 		return err
 	}
-	if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta("steps")}); err != nil {
+	if err := b.create(ctx, &v1beta1.Chat{ObjectMeta: meta("steps")}); err != nil {
 		return err
 	}
 	before, err := b.settledWrites(ctx)

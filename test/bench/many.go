@@ -11,7 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -38,7 +38,7 @@ func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
 
 // untilLifted waits until the API server has noticed that the policies bind no longer.
 func (b *bench) untilLifted(ctx context.Context) error {
-	chat := &v1alpha1.Chat{ObjectMeta: meta("many-probe")}
+	chat := &v1beta1.Chat{ObjectMeta: meta("many-probe")}
 	if err := b.create(ctx, chat); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // MCP is what MCP servers add to chats that have five, of ten tools each.
@@ -65,9 +65,9 @@ type talk struct {
 	last  int64
 }
 
-func (b *bench) talk(ctx context.Context, chat string, entries []v1alpha1.MCPServer) (*talk, error) {
-	err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(chat),
-		Spec: v1alpha1.ChatSpec{ChatSettings: v1alpha1.ChatSettings{MCPServers: entries}}})
+func (b *bench) talk(ctx context.Context, chat string, entries []v1beta1.MCPServer) (*talk, error) {
+	err := b.create(ctx, &v1beta1.Chat{ObjectMeta: meta(chat),
+		Spec: v1beta1.ChatSpec{ChatSettings: v1beta1.ChatSettings{MCPServers: entries}}})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (b *bench) mcpTurns(ctx context.Context, w *mcpWorld, m *MCP, turns int) er
 	}
 	var talks []*talk
 	samples := make([][]time.Duration, 3)
-	for i, entries := range [][]v1alpha1.MCPServer{nil, w.entries("turns"), w.withHanging("turns")} {
+	for i, entries := range [][]v1beta1.MCPServer{nil, w.entries("turns"), w.withHanging("turns")} {
 		t, err := b.talk(ctx, []string{"mcp-none", "mcp-five", "mcp-hang"}[i], entries)
 		if err != nil {
 			return err
@@ -131,8 +131,8 @@ func (b *bench) mcpCalls(ctx context.Context, w *mcpWorld, m *MCP, turns int) er
 	if err := b.script(ctx, answerWithTool("s0__tool0", "{}")); err != nil {
 		return err
 	}
-	err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta("mcp-calls"),
-		Spec: v1alpha1.ChatSpec{ChatSettings: v1alpha1.ChatSettings{MCPServers: w.entries("calls")}}})
+	err := b.create(ctx, &v1beta1.Chat{ObjectMeta: meta("mcp-calls"),
+		Spec: v1beta1.ChatSpec{ChatSettings: v1beta1.ChatSettings{MCPServers: w.entries("calls")}}})
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (b *bench) mcpChats(ctx context.Context, w *mcpWorld, m *MCP, _ int) (err e
 // mcpBurst returns the memory of the generation pod after two messages to each of the chats.
 func (b *bench) mcpBurst(ctx context.Context, prefix string, w *mcpWorld) (float64, error) {
 	err := each(ctx, mcpChats, func(ctx context.Context, i int) error {
-		chat := &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint(prefix, i))}
+		chat := &v1beta1.Chat{ObjectMeta: meta(fmt.Sprint(prefix, i))}
 		if w != nil {
 			chat.Spec.MCPServers = w.entries(chat.Name)
 		}

@@ -14,7 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // mcpWorld are MCP servers, and the connections to them.
@@ -82,17 +82,17 @@ func ownAddress() (string, error) {
 }
 
 // entries are those of a chat: what is known of one is known of no other's.
-func (w *mcpWorld) entries(chat string) (all []v1alpha1.MCPServer) {
+func (w *mcpWorld) entries(chat string) (all []v1beta1.MCPServer) {
 	for i, url := range w.urls {
-		all = append(all, v1alpha1.MCPServer{Name: fmt.Sprintf("s%d", i), URL: url,
-			Headers: []v1alpha1.MCPHeader{{Name: "X-Chat", Value: chat}}})
+		all = append(all, v1beta1.MCPServer{Name: fmt.Sprintf("s%d", i), URL: url,
+			Headers: []v1beta1.MCPHeader{{Name: "X-Chat", Value: chat}}})
 	}
 	return all
 }
 
 // withHanging are those of a chat that has the server which hangs, too.
-func (w *mcpWorld) withHanging(chat string) []v1alpha1.MCPServer {
-	return append(w.entries(chat), v1alpha1.MCPServer{Name: "hangs", URL: w.hangs,
+func (w *mcpWorld) withHanging(chat string) []v1beta1.MCPServer {
+	return append(w.entries(chat), v1beta1.MCPServer{Name: "hangs", URL: w.hangs,
 		ConnectTimeoutSeconds: new(int32(mcpPatience))})
 }
 

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/modelserver"
@@ -159,7 +159,7 @@ func (b *bench) allAtOnce(ctx context.Context, f *OnePod, pod *corev1.Pod) error
 		}); err != nil {
 			return err
 		}
-		return b.follow.until(running, func(all map[string]*v1alpha1.Chat) bool { return f.see(all, pod.Name) })
+		return b.follow.until(running, func(all map[string]*v1beta1.Chat) bool { return f.see(all, pod.Name) })
 	})
 	late := make([][]time.Duration, len(streams))
 	for i, parts := range streams {
@@ -175,7 +175,7 @@ func (b *bench) allAtOnce(ctx context.Context, f *OnePod, pod *corev1.Pod) error
 }
 
 // see counts the chats that the pod has, and reports whether all have been answered.
-func (f *OnePod) see(all map[string]*v1alpha1.Chat, pod string) (answered bool) {
+func (f *OnePod) see(all map[string]*v1beta1.Chat, pod string) (answered bool) {
 	generating, done := 0, 0
 	for name, chat := range all {
 		switch g := chat.Status.Generation; {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
@@ -82,11 +82,11 @@ func (b *bench) tokenOf(ctx context.Context, namespace, account string) (string,
 }
 
 // modelConfig has all chats of the namespace answered by the scripted model.
-func (b *bench) modelConfig(namespace string) *v1alpha1.ChatModelConfig {
-	return &v1alpha1.ChatModelConfig{
+func (b *bench) modelConfig(namespace string) *v1beta1.ChatModelConfig {
+	return &v1beta1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://" + b.model + "/v1",
+		Spec: v1beta1.ChatModelConfigSpec{
+			Default: true, Provider: v1beta1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://" + b.model + "/v1",
 		},
 	}
 }
@@ -120,7 +120,7 @@ func (b *bench) say(ctx context.Context, chat, name string) error {
 	return b.create(ctx, question(namespace, chat, name))
 }
 
-func question(namespace, chat, name string) *v1alpha1.ChatMessage {
+func question(namespace, chat, name string) *v1beta1.ChatMessage {
 	return chattest.In(namespace, chattest.User(chat, name, chattest.Content("What do you see?")))
 }
 

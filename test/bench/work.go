@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podstate"
 )
 
@@ -27,9 +27,9 @@ func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) e
 	}
 	if err := b.create(ctx, &corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: "shell", Namespace: namespace,
-			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+			Labels: map[string]string{v1beta1.LabelWorkspaceTemplate: "true"}},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: v1alpha1.WorkspaceContainer, Image: image}}}},
+			Containers: []corev1.Container{{Name: v1beta1.WorkspaceContainer, Image: image}}}},
 	}); err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) e
 
 // newWorkingChat creates a chat with a workspace of its own.
 func (b *bench) newWorkingChat(ctx context.Context, name string) error {
-	source := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
-	return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{Workspace: source}})
+	source := &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}
+	return b.create(ctx, &v1beta1.Chat{ObjectMeta: meta(name), Spec: v1beta1.ChatSpec{Workspace: source}})
 }
 
 // barePod is how many seconds such a pod takes until it is ready.

@@ -23,7 +23,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -130,8 +130,8 @@ func TestEveryKindOfANamespaceHasAnExample(t *testing.T) {
 	for _, e := range examples {
 		have[e.kind] = true
 	}
-	for kind := range cluster.Client.Scheme().KnownTypes(v1alpha1.GroupVersion) {
-		if cluster.Client.Scheme().Recognizes(v1alpha1.GroupVersion.WithKind(kind+"List")) && !have[kind] {
+	for kind := range cluster.Client.Scheme().KnownTypes(v1beta1.GroupVersion) {
+		if cluster.Client.Scheme().Recognizes(v1beta1.GroupVersion.WithKind(kind+"List")) && !have[kind] {
 			t.Errorf("nobody knows how wide lists of kind %s are", kind)
 		}
 	}
@@ -149,7 +149,7 @@ func (e *example) list(t *testing.T, name, reason string) string {
 	if err := utiljson.Unmarshal(raw, &o.Object); err != nil {
 		t.Fatal(err)
 	}
-	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(e.kind))
+	o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(e.kind))
 	o.SetName(name)
 	o.SetNamespace(cluster.Namespace(t, "columns"))
 	status, has := o.Object["status"]

@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // condition is something to wait for.
@@ -71,7 +71,7 @@ func attemptNumber(n int32) condition {
 }
 
 // phase means that the chat has the phase.
-func phase(p v1alpha1.ChatPhase) condition {
+func phase(p v1beta1.ChatPhase) condition {
 	return condition{"the chat is " + string(p),
 		func(s *snapshot) bool { return s.chat != nil && s.chat.Status.Phase == p }}
 }
@@ -92,14 +92,14 @@ func queue(names ...string) condition {
 }
 
 // chatSays means that the chat's condition Ready has the reason.
-func chatSays(of v1alpha1.ConditionReason) condition {
+func chatSays(of v1beta1.ConditionReason) condition {
 	return condition{"the chat says " + string(of), func(s *snapshot) bool {
 		return s.chat != nil && ready(s.chat.Status.Conditions).Reason == string(of)
 	}}
 }
 
 // reason means that a User message's condition Ready has the reason.
-func reason(name string, of v1alpha1.ConditionReason) condition {
+func reason(name string, of v1beta1.ConditionReason) condition {
 	return condition{"message " + name + " says " + string(of), func(s *snapshot) bool {
 		m := s.message(name)
 		return m != nil && ready(m.Status.Conditions).Reason == string(of)
@@ -107,7 +107,7 @@ func reason(name string, of v1alpha1.ConditionReason) condition {
 }
 
 // state means that a User message has the state.
-func state(name string, of v1alpha1.MessageState) condition {
+func state(name string, of v1beta1.MessageState) condition {
 	return condition{"message " + name + " is " + string(of), func(s *snapshot) bool {
 		m := s.message(name)
 		return m != nil && m.Status.State == of

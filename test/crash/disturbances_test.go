@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/faultclient"
 )
 
@@ -69,12 +69,12 @@ func every(faultclient.Write) bool { return true }
 
 // touch writes something to the object that matters to nobody.
 func touch(ctx context.Context, ns string, w faultclient.Write) {
-	var o client.Object = &v1alpha1.Chat{}
+	var o client.Object = &v1beta1.Chat{}
 	switch {
 	case strings.HasPrefix(w.Resource, "chatmessages"):
-		o = &v1alpha1.ChatMessage{}
+		o = &v1beta1.ChatMessage{}
 	case strings.HasPrefix(w.Resource, "chatmodelconfigs"):
-		o = &v1alpha1.ChatModelConfig{}
+		o = &v1beta1.ChatModelConfig{}
 	}
 	o.SetNamespace(ns)
 	o.SetName(w.Name)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 )
 
@@ -31,9 +31,9 @@ const (
 // snapshot is all that is in a namespace at one time.
 type snapshot struct {
 	// chat of the scenario; nil if it does not exist.
-	chat *v1alpha1.Chat
+	chat *v1beta1.Chat
 	// messages by name.
-	messages []v1alpha1.ChatMessage
+	messages []v1beta1.ChatMessage
 	// sub is the same of the chat's sub-chat; nil if there is none.
 	sub *snapshot
 	// pods are the generation pods; only a snapshot from the API server has them.
@@ -42,14 +42,14 @@ type snapshot struct {
 
 // read reads chat and messages of the namespace.
 func read(ctx context.Context, from client.Reader, ns string) (*snapshot, error) {
-	var chats v1alpha1.ChatList
-	var messages v1alpha1.ChatMessageList
+	var chats v1beta1.ChatList
+	var messages v1beta1.ChatMessageList
 	for _, list := range []client.ObjectList{&chats, &messages} {
 		if err := from.List(ctx, list, client.InNamespace(ns)); err != nil {
 			return nil, fmt.Errorf("reading namespace %s: %w", ns, err)
 		}
 	}
-	slices.SortFunc(messages.Items, func(a, b v1alpha1.ChatMessage) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(messages.Items, func(a, b v1beta1.ChatMessage) int { return strings.Compare(a.Name, b.Name) })
 	s := of(chatName, chats.Items, messages.Items)
 	if sub := of(subChatName, chats.Items, messages.Items); sub.chat != nil || len(sub.messages) > 0 {
 		s.sub = sub
@@ -58,7 +58,7 @@ func read(ctx context.Context, from client.Reader, ns string) (*snapshot, error)
 }
 
 // of is what there is of one chat.
-func of(name string, chats []v1alpha1.Chat, messages []v1alpha1.ChatMessage) *snapshot {
+func of(name string, chats []v1beta1.Chat, messages []v1beta1.ChatMessage) *snapshot {
 	s := &snapshot{}
 	for i := range chats {
 		if chats[i].Name == name {
@@ -105,7 +105,7 @@ func (s *snapshot) versions() string {
 	return b.String()
 }
 
-func (s *snapshot) message(name string) *v1alpha1.ChatMessage {
+func (s *snapshot) message(name string) *v1beta1.ChatMessage {
 	for i := range s.messages {
 		if s.messages[i].Name == name {
 			return &s.messages[i]
@@ -133,9 +133,9 @@ func (s *snapshot) chain() ([]history.Node, error) {
 }
 
 // nodeOf is the message where it says that it stands itself: at rest the chat's word is not needed.
-func nodeOf(m *v1alpha1.ChatMessage) history.Node {
+func nodeOf(m *v1beta1.ChatMessage) history.Node {
 	n := history.NodeOf(m)
-	n.Placed = n.Placed && (m.Spec.Generation != nil || m.Status.State == v1alpha1.MessageCommitted)
+	n.Placed = n.Placed && (m.Spec.Generation != nil || m.Status.State == v1beta1.MessageCommitted)
 	return n
 }
 
@@ -242,7 +242,7 @@ func conditionType(element any) string {
 }
 
 // content is what a message says, in short.
-func content(m *v1alpha1.ChatMessage) string {
+func content(m *v1beta1.ChatMessage) string {
 	words := []string{}
 	if m.Spec.Content != "" {
 		words = append(words, m.Spec.Content)
@@ -261,7 +261,7 @@ func content(m *v1alpha1.ChatMessage) string {
 }
 
 func ready(all []metav1.Condition) metav1.Condition {
-	if c := meta.FindStatusCondition(all, v1alpha1.ConditionReady); c != nil {
+	if c := meta.FindStatusCondition(all, v1beta1.ConditionReady); c != nil {
 		return *c
 	}
 	return metav1.Condition{}

@@ -6,7 +6,7 @@ package crash
 import (
 	"context"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -14,27 +14,27 @@ import (
 var families = []scenario{
 	{name: "a chat waits for its sub-chat, which finishes", does: []step{
 		prompts("hello"), awaits(beingAnswered), delegates("look it up"),
-		awaits(reason("sub-prompt", v1alpha1.ReasonAnswering)), fromHere(),
-		answers(chattest.Waits("call_1", subChatName, v1alpha1.MaxWaitSeconds)),
-		awaits(chatSays(v1alpha1.ReasonWaitingForSubChats)),
+		awaits(reason("sub-prompt", v1beta1.ReasonAnswering)), fromHere(),
+		answers(chattest.Waits("call_1", subChatName, v1beta1.MaxWaitSeconds)),
+		awaits(chatSays(v1beta1.ReasonWaitingForSubChats)),
 		subAnswers(chattest.Says("It is the CNI.")), answers(chattest.Results("call_1")),
 		answers(chattest.Says("It is the CNI, it says.")),
 	}},
 	{name: "a model starts a sub-chat, waits for it, and tells it more", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
 		answers(chattest.Calls("call_1")),
-		answers(chattest.Results("call_1"), chattest.Changes(v1alpha1.AgentChange{Key: "k.1", Chat: subChatName,
-			Spawn: &v1alpha1.AgentSpawn{Type: v1alpha1.AgentExplore, Prompt: "look it up"}})),
-		answers(chattest.Waits("call_2", subChatName, v1alpha1.MaxWaitSeconds)),
+		answers(chattest.Results("call_1"), chattest.Changes(v1beta1.AgentChange{Key: "k.1", Chat: subChatName,
+			Spawn: &v1beta1.AgentSpawn{Type: v1beta1.AgentExplore, Prompt: "look it up"}})),
+		answers(chattest.Waits("call_2", subChatName, v1beta1.MaxWaitSeconds)),
 		subAnswers(chattest.Says("It is the CNI.")), answers(chattest.Results("call_2")),
 		answers(chattest.Calls("call_3")),
-		answers(chattest.Results("call_3"), chattest.Changes(v1alpha1.AgentChange{Key: "k.3", Chat: subChatName,
-			Message: &v1alpha1.AgentMessage{Content: "And why?"}})),
+		answers(chattest.Results("call_3"), chattest.Changes(v1beta1.AgentChange{Key: "k.3", Chat: subChatName,
+			Message: &v1beta1.AgentMessage{Content: "And why?"}})),
 		subAnswers(chattest.Says("It has no addresses left.")), answers(chattest.Says("It is the CNI, it says.")),
 	}},
 	{name: "a chat at rest expires with its sub-chat", ends: nothingLeft, does: []step{
 		prompts("hello", goesAtRest), awaits(beingAnswered), delegates("look it up"),
-		awaits(reason("sub-prompt", v1alpha1.ReasonAnswering)), answers(chattest.Says("Hi.")), fromHere(),
+		awaits(reason("sub-prompt", v1beta1.ReasonAnswering)), answers(chattest.Says("Hi.")), fromHere(),
 		subAnswers(chattest.Says("It is the CNI.")),
 	}},
 }

@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -33,7 +33,7 @@ func newGenerator() *generator {
 func (g *generator) attempts() int { return len(g.answered) }
 
 // generate answers the chat's attempt under way, if it has one and the scenario has an answer.
-func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
+func (g *generator) generate(ctx context.Context, chat *v1beta1.Chat) error {
 	if chat == nil || chat.Status.Generation == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 		return fmt.Errorf("creating %s: %w", message.Name, err)
 	}
 	g.answered[fence] = true
-	if message.Spec.Generation.Outcome == v1alpha1.OutcomeCompleted {
+	if message.Spec.Generation.Outcome == v1beta1.OutcomeCompleted {
 		g.full[step] = next
 	}
 	if !again {
@@ -73,9 +73,9 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 }
 
 // suits tells when the scenario answers with the model where tools are to run, or the other way round.
-func suits(m *v1alpha1.ChatMessage) error {
+func suits(m *v1beta1.ChatMessage) error {
 	for _, p := range m.Spec.Parts {
-		if (p.Type == v1alpha1.PartToolResult) != (m.Spec.Role == v1alpha1.RoleTool) {
+		if (p.Type == v1beta1.PartToolResult) != (m.Spec.Role == v1beta1.RoleTool) {
 			return fmt.Errorf("the scenario answers the action %s with a part of type %s", m.Spec.Generation.Action, p.Type)
 		}
 	}

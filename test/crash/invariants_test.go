@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 )
 
@@ -56,7 +56,7 @@ func brokenMessages(s *snapshot, chain []history.Node) []string {
 				times++
 			}
 		}
-		switch committed := m.Status.State == v1alpha1.MessageCommitted; {
+		switch committed := m.Status.State == v1beta1.MessageCommitted; {
 		case committed && times != 1:
 			out = append(out, fmt.Sprintf("message %s is committed, and is in the history %d times", m.Name, times))
 		case !committed && times != 0:
@@ -72,7 +72,7 @@ func brokenMessages(s *snapshot, chain []history.Node) []string {
 // answered reports whether a reply follows the message, before the next question.
 func answered(s *snapshot, chain []history.Node, name string) bool {
 	at := slices.IndexFunc(chain, func(n history.Node) bool { return n.Name == name })
-	return at >= 0 && at+1 < len(chain) && s.message(chain[at+1].Name).Spec.Role == v1alpha1.RoleAssistant
+	return at >= 0 && at+1 < len(chain) && s.message(chain[at+1].Name).Spec.Role == v1beta1.RoleAssistant
 }
 
 // brokenUsage holds that no step was committed without being added to the chat's sums. That none was added twice shows
@@ -81,7 +81,7 @@ func brokenUsage(s *snapshot, chain []history.Node) []string {
 	if s.chat == nil {
 		return nil
 	}
-	var sum v1alpha1.TokenUsage
+	var sum v1beta1.TokenUsage
 	for _, n := range chain {
 		if g := s.message(n.Name).Spec.Generation; g != nil && g.Usage != nil {
 			sum = sum.Add(*g.Usage)

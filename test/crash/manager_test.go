@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/faultclient"
 	"parley.dev/parley/test/kit/testmanager"
 )
@@ -51,7 +51,7 @@ func (m *manager) sees(ctx context.Context, ns, message string) bool {
 	case <-m.Dead():
 		return true
 	default:
-		return m.view.Get(ctx, client.ObjectKey{Namespace: ns, Name: message}, &v1alpha1.ChatMessage{}) == nil
+		return m.view.Get(ctx, client.ObjectKey{Namespace: ns, Name: message}, &v1beta1.ChatMessage{}) == nil
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // observer watches the chats and messages of all runs, for the tests' own use. It tells when a namespace changes and
@@ -44,7 +44,7 @@ func observe(parent context.Context) (stop func(), err error) {
 		cancel()
 		return nil, fmt.Errorf("creating the observer's cache: %w", err)
 	}
-	for _, kind := range []client.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}} {
+	for _, kind := range []client.Object{&v1beta1.Chat{}, &v1beta1.ChatMessage{}} {
 		informer, err := watched.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err == nil {
 			_, err = informer.AddEventHandler(watched.handler())
@@ -86,7 +86,7 @@ func (o *observer) note(object any) {
 	ns := at.GetNamespace()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if chat, ok := object.(*v1alpha1.Chat); ok {
+	if chat, ok := object.(*v1beta1.Chat); ok {
 		o.courses[ns] = append(o.courses[ns], momentOf(chat))
 	}
 	if waiting := o.changed[ns]; waiting != nil {
@@ -95,7 +95,7 @@ func (o *observer) note(object any) {
 	}
 }
 
-func momentOf(chat *v1alpha1.Chat) moment {
+func momentOf(chat *v1beta1.Chat) moment {
 	h := chat.Status.History
 	m := moment{chat: chat.UID, version: h.Version, head: h.Head, length: h.Length}
 	if g := chat.Status.Generation; g != nil {

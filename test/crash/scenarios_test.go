@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // scenario is what happens around the manager.
@@ -28,7 +28,7 @@ type scenario struct {
 
 // beingAnswered means that the chat's prompt says so, which it does a second after the attempt began: what the manager
 // writes later is then the same in each run.
-var beingAnswered = reason("c-prompt", v1alpha1.ReasonAnswering)
+var beingAnswered = reason("c-prompt", v1beta1.ReasonAnswering)
 
 // scenarios are all of them.
 var scenarios = slices.Concat(goingOn, steering, families)
@@ -40,7 +40,7 @@ func atRest(s *snapshot) bool {
 		return false
 	}
 	st := &s.chat.Status
-	idle := st.Phase == v1alpha1.ChatWaiting || st.Phase == v1alpha1.ChatError
+	idle := st.Phase == v1beta1.ChatWaiting || st.Phase == v1beta1.ChatError
 	if !idle || len(st.Queue) > 0 || st.Generation != nil || st.ObservedGeneration != s.chat.Generation {
 		return false
 	}
@@ -60,7 +60,7 @@ func allSettled(s *snapshot) bool {
 }
 
 // settled means that the newest content of a User message has had its last word.
-func settled(m *v1alpha1.ChatMessage) bool {
+func settled(m *v1beta1.ChatMessage) bool {
 	r := ready(m.Status.Conditions)
 	return m.Status.ObservedGeneration == m.Generation &&
 		(r.Status == metav1.ConditionTrue || r.Status == metav1.ConditionFalse)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -44,7 +44,7 @@ func creates(o client.Object) step {
 }
 
 // prompts creates the chat with a prompt, and with what change makes of it; without a prompt if that is empty.
-func prompts(prompt string, change ...func(*v1alpha1.Chat)) step {
+func prompts(prompt string, change ...func(*v1beta1.Chat)) step {
 	return func(ctx context.Context, w *world) error {
 		chat := chattest.In(w.ns, chattest.Chat(chatName, append(change, chattest.Prompt(prompt))...))
 		if err := cluster.Client.Create(ctx, chat); err != nil {
@@ -55,22 +55,22 @@ func prompts(prompt string, change ...func(*v1alpha1.Chat)) step {
 }
 
 // inWorkspace gives the chat a workspace, which no call needs.
-func inWorkspace(chat *v1alpha1.Chat) {
-	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "any"}}
+func inWorkspace(chat *v1beta1.Chat) {
+	chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "any"}}
 }
 
 // goesAtRest lets the chat go a second after it came to rest.
-func goesAtRest(chat *v1alpha1.Chat) {
-	chat.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(1))}
+func goesAtRest(chat *v1beta1.Chat) {
+	chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(1))}
 }
 
 // says creates a User message, with what change makes of it.
-func says(name string, change ...func(*v1alpha1.ChatMessage)) step {
+func says(name string, change ...func(*v1beta1.ChatMessage)) step {
 	return creates(chattest.User(chatName, name, change...))
 }
 
 // changes is a change of a User message by its author.
-func changes(name string, change func(*v1alpha1.ChatMessage)) step {
+func changes(name string, change func(*v1beta1.ChatMessage)) step {
 	return func(ctx context.Context, w *world) error {
 		s, err := read(ctx, cluster.Client, w.ns)
 		if err != nil {
@@ -100,7 +100,7 @@ func seen(name string) step {
 
 // edits changes what a User message says.
 func edits(name, content string) step {
-	return changes(name, func(m *v1alpha1.ChatMessage) { m.Spec.Content = content })
+	return changes(name, func(m *v1beta1.ChatMessage) { m.Spec.Content = content })
 }
 
 // deletesHead deletes the newest message of the history.
@@ -131,7 +131,7 @@ func removes(o client.Object) step {
 }
 
 // changesChat changes the chat as a user would who knows nothing of its newest version.
-func changesChat(change func(*v1alpha1.Chat)) step {
+func changesChat(change func(*v1beta1.Chat)) step {
 	return func(ctx context.Context, w *world) error {
 		s, err := read(ctx, cluster.Client, w.ns)
 		if err != nil {
@@ -168,11 +168,11 @@ func runsPods() step {
 
 // annotates sets an annotation of the chat.
 func annotates(key, value string) step {
-	return changesChat(func(c *v1alpha1.Chat) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value) })
+	return changesChat(func(c *v1beta1.Chat) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value) })
 }
 
 // suspends holds the chat's work, or no longer.
-func suspends(on bool) step { return changesChat(func(c *v1alpha1.Chat) { c.Spec.Suspend = on }) }
+func suspends(on bool) step { return changesChat(func(c *v1beta1.Chat) { c.Spec.Suspend = on }) }
 
 // losesPods deletes every generation pod.
 func losesPods() step {
@@ -186,7 +186,7 @@ func losesPods() step {
 }
 
 // configures creates the ChatModelConfig of a scenario that begins without one, with what change makes of it.
-func configures(change ...func(*v1alpha1.ChatModelConfigSpec)) step {
+func configures(change ...func(*v1beta1.ChatModelConfigSpec)) step {
 	return creates(chattest.Config("default", append(change, chattest.Default)...))
 }
 

@@ -14,8 +14,8 @@
 // To add a scenario, add a value to one of the tables (going_on_test.go, steering_test.go):
 //
 //	{name: "an interrupted turn keeps what was said", does: []step{
-//		prompts("hello"), awaits(beingAnswered), fromHere(), annotates(v1alpha1.AnnotationInterrupt, "1"),
-//		awaits(phase(v1alpha1.ChatInterrupting)), answers(chattest.Says("Half a"), chattest.Interrupted()),
+//		prompts("hello"), awaits(beingAnswered), fromHere(), annotates(v1beta1.AnnotationInterrupt, "1"),
+//		awaits(phase(v1beta1.ChatInterrupting)), answers(chattest.Says("Half a"), chattest.Interrupted()),
 //	}},
 //
 // Steps (steps_test.go) are done in order. A step that depends on what the manager has done must wait for it with

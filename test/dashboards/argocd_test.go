@@ -13,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // kinds are those of the API that have objects.
 func kinds() []string {
 	var names []string
-	for name := range cluster.Client.Scheme().KnownTypes(v1alpha1.GroupVersion) {
-		if cluster.Client.Scheme().Recognizes(v1alpha1.GroupVersion.WithKind(name + "List")) {
+	for name := range cluster.Client.Scheme().KnownTypes(v1beta1.GroupVersion) {
+		if cluster.Client.Scheme().Recognizes(v1beta1.GroupVersion.WithKind(name + "List")) {
 			names = append(names, name)
 		}
 	}
@@ -33,7 +33,7 @@ func TestArgoCDHasHealthCheckForEveryKind(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
 			o := &unstructured.Unstructured{}
-			o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+			o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 			script, _, err := vm.GetHealthScript(o)
 			if err != nil || script == "" {
 				t.Errorf("there is none: %v", err)
@@ -182,7 +182,7 @@ func admit(t *testing.T, o *unstructured.Unstructured) {
 func object(t *testing.T, kind, name, content string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: parse(t, content)}
-	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 	o.SetName(name)
 	o.SetCreationTimestamp(metav1.Time{})
 	return o

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -110,9 +110,9 @@ func TestAFaultyQuestionIsFound(t *testing.T) {
 // values are those that questions may ask labels to have.
 var values = map[string][]string{
 	"for":    {"Budget", "Pod"},
-	"result": {string(v1alpha1.TurnFailed)}, "outcome": {string(v1alpha1.OutcomeLost)},
+	"result": {string(v1beta1.TurnFailed)}, "outcome": {string(v1beta1.OutcomeLost)},
 	"kind":  {telemetry.TokensReasoning, telemetry.TokensCacheRead},
-	"phase": {string(v1alpha1.ChatRunning)}, "condition": {v1alpha1.ConditionReady}, "status": {"True", "False"},
+	"phase": {string(v1beta1.ChatRunning)}, "condition": {v1beta1.ConditionReady}, "status": {"True", "False"},
 }
 
 // faults are what makes a question unanswerable: metrics, labels and values that there are not.

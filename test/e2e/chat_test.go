@@ -18,29 +18,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
-func (w *world) newChat(name, prompt string) *v1alpha1.Chat {
+func (w *world) newChat(name, prompt string) *v1beta1.Chat {
 	w.t.Helper()
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatSpec{Prompt: prompt}}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta(name), Spec: v1beta1.ChatSpec{Prompt: prompt}}
 	w.create(chat)
 	return chat
 }
 
 func (w *world) say(chat, name, text string) {
 	w.t.Helper()
-	w.create(&v1alpha1.ChatMessage{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, Content: text,
+	w.create(&v1beta1.ChatMessage{ObjectMeta: w.meta(name), Spec: v1beta1.ChatMessageSpec{
+		ChatRef: v1beta1.ChatReference{Name: chat}, Content: text,
 	}})
 }
 
-func (w *world) chat(name string) *v1alpha1.Chat {
+func (w *world) chat(name string) *v1beta1.Chat {
 	w.t.Helper()
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &chat); err != nil {
 		w.t.Fatalf("reading chat %s: %v", name, err)
 	}
@@ -48,13 +48,13 @@ func (w *world) chat(name string) *v1alpha1.Chat {
 }
 
 // ready waits until the chat is Ready with as many messages.
-func (w *world) ready(name string, length int64) *v1alpha1.Chat {
+func (w *world) ready(name string, length int64) *v1beta1.Chat {
 	w.t.Helper()
-	var chat *v1alpha1.Chat
+	var chat *v1beta1.Chat
 	w.describeFailure()
 	whileMoving(w.t, fmt.Sprintf("chat %s is Ready with %d messages", name, length), func() (bool, int64) {
 		chat = w.chat(name)
-		return meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionReady) &&
+		return meta.IsStatusConditionTrue(chat.Status.Conditions, v1beta1.ConditionReady) &&
 			chat.Status.History.Length == length, chat.Status.History.Version
 	})
 	return chat
@@ -65,7 +65,7 @@ func (w *world) stalled(name string) *metav1.Condition {
 	w.t.Helper()
 	var condition *metav1.Condition
 	w.eventually("chat "+name+" is Stalled", func() bool {
-		condition = meta.FindStatusCondition(w.chat(name).Status.Conditions, v1alpha1.ConditionStalled)
+		condition = meta.FindStatusCondition(w.chat(name).Status.Conditions, v1beta1.ConditionStalled)
 		return condition != nil
 	})
 	return condition
@@ -88,7 +88,7 @@ func (w *world) describeFailure() {
 }
 
 func (w *world) describe() string {
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	ctx := context.WithoutCancel(w.t.Context()) // It has ended where the test cleans up.
 	if err := c.List(ctx, &chats, client.InNamespace(w.ns)); err != nil {
 		return err.Error()
@@ -101,12 +101,12 @@ func (w *world) describe() string {
 }
 
 // history is the committed chain, oldest first. It fails the test if the chain is not whole.
-func (w *world) history(name string) []v1alpha1.ChatMessage {
+func (w *world) history(name string) []v1beta1.ChatMessage {
 	w.t.Helper()
 	chat := w.chat(name)
-	ref, byName := history.RefOf(chat), map[string]v1alpha1.ChatMessage{}
+	ref, byName := history.RefOf(chat), map[string]v1beta1.ChatMessage{}
 	nodes, err := history.Walk(ref, func(at string) (history.Node, bool) {
-		var m v1alpha1.ChatMessage
+		var m v1beta1.ChatMessage
 		if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: at}, &m); err != nil {
 			w.t.Fatalf("message %s of the history: %v", at, err)
 		}
@@ -116,18 +116,18 @@ func (w *world) history(name string) []v1alpha1.ChatMessage {
 	if err != nil {
 		w.t.Fatalf("the history of chat %s: %v", name, err)
 	}
-	var chain []v1alpha1.ChatMessage
+	var chain []v1beta1.ChatMessage
 	for _, n := range nodes {
 		chain = append(chain, byName[n.Name])
 	}
 	return chain
 }
 
-func text(m *v1alpha1.ChatMessage) string {
+func text(m *v1beta1.ChatMessage) string {
 	b := strings.Builder{}
 	b.WriteString(m.Spec.Content)
 	for _, part := range m.Spec.Parts {
-		if part.Type == v1alpha1.PartText {
+		if part.Type == v1beta1.PartText {
 			b.WriteString(*part.Text)
 		}
 	}
@@ -142,7 +142,7 @@ func (w *world) nothingLeft(chat string) {
 		known[m.Name] = true
 	}
 	eventually(w.t, "no message is left over", func() bool {
-		var all v1alpha1.ChatMessageList
+		var all v1beta1.ChatMessageList
 		if err := c.List(w.t.Context(), &all, client.InNamespace(w.ns),
 			client.MatchingFields{"spec.chatRef.name": chat}); err != nil {
 			return false

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
@@ -30,30 +30,30 @@ const (
 )
 
 // coder is a default class whose chats have a workspace and a system prompt, and whose commands people approve.
-func (w *world) coder(systemPrompt string) *v1alpha1.ChatClass {
-	return &v1alpha1.ChatClass{ObjectMeta: w.meta("coder"), Spec: v1alpha1.ChatClassSpec{
+func (w *world) coder(systemPrompt string) *v1beta1.ChatClass {
+	return &v1beta1.ChatClass{ObjectMeta: w.meta("coder"), Spec: v1beta1.ChatClassSpec{
 		Default: true, Preamble: preamble,
-		Defaults: v1alpha1.ChatSettings{SystemPrompt: systemPrompt, Workspace: &v1alpha1.WorkspaceSource{
-			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}},
-		Restrictions: &v1alpha1.ChatRestrictions{
-			Fields: []v1alpha1.ChatField{v1alpha1.FieldWorkspace, v1alpha1.FieldDebug},
-			Tools:  &v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"attach_file"}, Approval: []v1alpha1.ToolPattern{"execute"}},
+		Defaults: v1beta1.ChatSettings{SystemPrompt: systemPrompt, Workspace: &v1beta1.WorkspaceSource{
+			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}},
+		Restrictions: &v1beta1.ChatRestrictions{
+			Fields: []v1beta1.ChatField{v1beta1.FieldWorkspace, v1beta1.FieldDebug},
+			Tools:  &v1beta1.ToolPolicy{Deny: []v1beta1.ToolPattern{"attach_file"}, Approval: []v1beta1.ToolPattern{"execute"}},
 		},
 	}}
 }
 
 // inForce waits until the operator goes by what the class says.
-func (w *world) inForce(class *v1alpha1.ChatClass) {
+func (w *world) inForce(class *v1beta1.ChatClass) {
 	w.t.Helper()
 	w.eventually("class "+class.Name+" is in force", func() bool {
 		return c.Get(w.t.Context(), client.ObjectKeyFromObject(class), class) == nil &&
 			class.Status.ObservedGeneration == class.Generation &&
-			meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady)
+			meta.IsStatusConditionTrue(class.Status.Conditions, v1beta1.ConditionReady)
 	})
 }
 
 // lookedAt changes the title of a chat, and waits until the operator has seen that.
-func (w *world) lookedAt(name string) *v1alpha1.Chat {
+func (w *world) lookedAt(name string) *v1beta1.Chat {
 	w.t.Helper()
 	chat := w.chat(name)
 	w.patch(chat, `{"spec":{"title":"The build"}}`)
@@ -69,7 +69,7 @@ func (w *world) approveOnly(name string) {
 	w.t.Helper()
 	chat := w.chat(name)
 	calls := chat.Status.RequiresAction.ToolCalls
-	if len(calls) != 1 || calls[0].Kind != v1alpha1.RequiresApproval {
+	if len(calls) != 1 || calls[0].Kind != v1beta1.RequiresApproval {
 		w.t.Fatalf("chat %s waits for %+v", name, calls)
 	}
 	w.approve(chat)
@@ -118,20 +118,20 @@ func TestChatWithoutSettingsFollowsDefaultClassChanges(t *testing.T) {
 	w.create(class)
 	w.inForce(class)
 	w.newChat("c", "Fix the build.")
-	w.phase("c", v1alpha1.ChatRequiresAction)
+	w.phase("c", v1beta1.ChatRequiresAction)
 	w.told(1, careful)
 
 	w.patch(class, `{"spec":{"defaults":{"systemPrompt":%q},
 		"restrictions":{"tools":{"approval":null},"limits":{"maxSteps":2}}}}`, bold)
 	w.inForce(class)
 	killTheManager(w, &step{})
-	if st := w.lookedAt("c").Status; st.Phase != v1alpha1.ChatRequiresAction || len(w.results("c")) > 0 {
+	if st := w.lookedAt("c").Status; st.Phase != v1beta1.ChatRequiresAction || len(w.results("c")) > 0 {
 		t.Errorf("the call that waits for approval does not wait any more: %+v", st)
 	}
 	w.approveOnly("c")
 	chat := w.ready("c", 5) // The prompt, and twice a call and its result.
-	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
-	if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonMaxStepsReached || chat.Status.ChatClass.Generation != class.Generation {
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionReady)
+	if v1beta1.ReasonOf(ready) != v1beta1.ReasonMaxStepsReached || chat.Status.ChatClass.Generation != class.Generation {
 		t.Errorf("the chat says %s, and goes by %+v", ready.Reason, chat.Status.ChatClass)
 	}
 	w.told(2, bold)
@@ -154,11 +154,11 @@ func TestChatCannotSetFieldsRestrictedByClass(t *testing.T) {
 	const refused = "ChatClass coder does not let its chats set spec.debug: leave that out, or name another class in " +
 		"spec.chatClassName"
 	w.eventually("the API server refuses it, too", func() bool {
-		err := person.Create(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{
-			Debug: &v1alpha1.DebugSettings{Enabled: true}}}, client.DryRunAll)
+		err := person.Create(t.Context(), &v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{
+			Debug: &v1beta1.DebugSettings{Enabled: true}}}, client.DryRunAll)
 		return apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), refused)
 	})
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c")}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta("c")}
 	check.OK(t, person.Create(t.Context(), chat))
 	err := person.Patch(t.Context(), chat,
 		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"debug":{"enabled":true}}}`)))
@@ -178,15 +178,15 @@ func TestChatWithDeletedClassWaitsUntilItReturns(t *testing.T) {
 	w.template("shell")
 	class := w.coder(careful)
 	w.create(class)
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"),
-		Spec: v1alpha1.ChatSpec{ChatClassName: "coder", Prompt: "Fix the build."}})
-	w.phase("c", v1alpha1.ChatRequiresAction)
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1beta1.ChatSpec{ChatClassName: "coder", Prompt: "Fix the build."}})
+	w.phase("c", v1beta1.ChatRequiresAction)
 	check.OK(t, c.Delete(t.Context(), class))
 	w.approveOnly("c")
 	var ready *metav1.Condition
 	w.eventually("the chat waits for its class", func() bool {
-		ready = meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionReady)
-		return string(v1alpha1.ReasonOf(ready)) == string(v1alpha1.ErrorChatClassNotFound)
+		ready = meta.FindStatusCondition(w.chat("c").Status.Conditions, v1beta1.ConditionReady)
+		return string(v1beta1.ReasonOf(ready)) == string(v1beta1.ErrorChatClassNotFound)
 	})
 	if !strings.Contains(ready.Message, "ChatClass coder, which spec.chatClassName names, does not exist") ||
 		len(w.results("c")) > 0 {
@@ -211,13 +211,13 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 	w.template("shell")
 	class := w.coder(careful)
 	class.Spec.Restrictions.Tools.Approval = nil
-	class.Spec.Defaults.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(3600))}
+	class.Spec.Defaults.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(3600))}
 	w.create(class)
 	w.inForce(class)
 	w.newChat("c", "Fix the build.")
 	w.ready("c", 4)
-	below := &v1alpha1.Chat{ObjectMeta: w.meta("below")}
-	below.Spec.ParentRef, below.Spec.Prompt = &v1alpha1.ChatReference{Name: "c"}, "Look."
+	below := &v1beta1.Chat{ObjectMeta: w.meta("below")}
+	below.Spec.ParentRef, below.Spec.Prompt = &v1beta1.ChatReference{Name: "c"}, "Look."
 	w.create(below)
 	w.ready("below", 4)
 	rested := w.chat("below").Status.IdleSince.Time
@@ -235,7 +235,7 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 	})
 	killTheManager(w, &step{})
 	w.eventually("chats, messages, workspace and pod are gone", func() bool {
-		return w.none(&v1alpha1.ChatList{}) && w.none(&v1alpha1.ChatMessageList{}) && w.none(&v1alpha1.WorkspaceList{}) &&
+		return w.none(&v1beta1.ChatList{}) && w.none(&v1beta1.ChatMessageList{}) && w.none(&v1beta1.WorkspaceList{}) &&
 			w.housing() == nil
 	})
 	if early := time.Until(rested.Add(time.Duration(soon) * time.Second)); early > time.Second {
@@ -245,7 +245,7 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 		var events eventsv1.EventList
 		check.OK(t, c.List(t.Context(), &events, client.InNamespace(w.ns)))
 		for i := range events.Items {
-			if e := &events.Items[i]; e.Reason == string(v1alpha1.EventExpired) && e.Regarding.Name == "c" {
+			if e := &events.Items[i]; e.Reason == string(v1beta1.EventExpired) && e.Regarding.Name == "c" {
 				return true
 			}
 		}

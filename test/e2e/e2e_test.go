@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
@@ -80,7 +80,7 @@ func TestATurnOfSeveralSteps(t *testing.T) {
 	w.ready("c", 4)
 	history := w.history("c")
 	result := history[2].Spec.Parts[0].ToolResult
-	if history[2].Spec.Role != v1alpha1.RoleTool || result.IsError || !strings.Contains(result.Output, "Europe/Berlin") {
+	if history[2].Spec.Role != v1beta1.RoleTool || result.IsError || !strings.Contains(result.Output, "Europe/Berlin") {
 		t.Errorf("the tool's message is %+v", history[2].Spec)
 	}
 	check.Equal(t, "the reply", "It is late.", text(&history[3]))
@@ -158,7 +158,7 @@ func TestChatDeletionCancelsModelCallWithinOneSecond(t *testing.T) {
 		t.Errorf("the call was aborted after %s", took)
 	}
 	w.eventually("its messages are removed", func() bool {
-		var all v1alpha1.ChatMessageList
+		var all v1beta1.ChatMessageList
 		return c.List(t.Context(), &all, client.InNamespace(w.ns)) == nil && len(all.Items) == 0
 	})
 }
@@ -187,8 +187,8 @@ func TestMissingSecretHoldsItsChatAlone(t *testing.T) {
 	broken := w.modelConfig("broken")
 	broken.Spec.APIKey.SecretKeyRef.Name = "absent"
 	w.create(broken)
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("broken"), Spec: v1alpha1.ChatSpec{
-		Prompt: "hello", ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "broken"},
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("broken"), Spec: v1beta1.ChatSpec{
+		Prompt: "hello", ModelConfigRef: &v1beta1.ModelConfigReference{Name: "broken"},
 	}})
 	if condition := w.stalled("broken"); condition.Reason != "APIKeyMissing" ||
 		!strings.Contains(condition.Message, "Secret absent") {
@@ -210,7 +210,7 @@ func TestTooLargeReplyIsCut(t *testing.T) {
 	chat := w.ready("c", 2)
 	truncated := false
 	for _, condition := range chat.Status.Conditions {
-		truncated = truncated || condition.Type == v1alpha1.ConditionTruncated && condition.Reason == "ReplyTooLarge"
+		truncated = truncated || condition.Type == v1beta1.ConditionTruncated && condition.Reason == "ReplyTooLarge"
 	}
 	if m := w.history("c")[1]; !truncated || !m.Spec.Generation.Truncated || len(text(&m)) < 300<<10 {
 		t.Errorf("truncated is %v, the reply has %d bytes", truncated, len(text(&m)))

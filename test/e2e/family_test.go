@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
@@ -36,7 +36,7 @@ func ofAgent(result int) string {
 
 // family are what its chats do, by what they are asked.
 func family() map[string][]batch {
-	spawn := func(kind v1alpha1.AgentType, prompt string) batch {
+	spawn := func(kind v1beta1.AgentType, prompt string) batch {
 		return batch{callOf("spawn_agent", map[string]any{"type": kind, "prompt": prompt})}
 	}
 	wait := func(result int) batch {
@@ -46,8 +46,8 @@ func family() map[string][]batch {
 	return map[string][]batch{
 		mendPrompt: {
 			{callOf("write_file", map[string]any{"path": "notes.txt", "content": "web has no replices\n"})},
-			spawn(v1alpha1.AgentExplore, explorePrompt), wait(1),
-			spawn(v1alpha1.AgentGeneral, fixPrompt), wait(3),
+			spawn(v1beta1.AgentExplore, explorePrompt), wait(1),
+			spawn(v1beta1.AgentGeneral, fixPrompt), wait(3),
 			{callOf("every__echo", map[string]any{"message": "Who is on call?"}), callOf("read_file", map[string]any{"path": "notes.txt"})},
 			{callOf("k8s_get", map[string]any{"resource": "deployments.apps", "name": "web"})},
 			{callOf("k8s_apply", map[string]any{
@@ -108,19 +108,19 @@ func (w *world) fixer() {
 
 // plays kills once in each step in which calls of tools are run, of each chat, and approves what is to be approved,
 // until the root is Ready with the messages. It returns in how many steps it has killed something.
-func (w *world) plays(root string, isLong func(length int64) bool, approve func(*v1alpha1.Chat),
+func (w *world) plays(root string, isLong func(length int64) bool, approve func(*v1beta1.Chat),
 	kill func(*world, *step)) (killed int) {
 	w.t.Helper()
 	events := w.watch()
 	defer events.Stop()
 	approved, steps := map[string]bool{}, map[string]*step{}
 	for event := range events.ResultChan() {
-		now, ok := event.Object.(*v1alpha1.Chat)
+		now, ok := event.Object.(*v1beta1.Chat)
 		if !ok {
 			continue
 		}
 		if now.Name == root && isLong(now.Status.History.Length) &&
-			meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) {
+			meta.IsStatusConditionTrue(now.Status.Conditions, v1beta1.ConditionReady) {
 			return killed
 		}
 		if required := now.Status.RequiresAction; required != nil && !approved[required.Message] {
@@ -128,7 +128,7 @@ func (w *world) plays(root string, isLong func(length int64) bool, approve func(
 			approve(now)
 		}
 		g := now.Status.Generation
-		if g == nil || g.Pod == "" || g.Action != v1alpha1.ActionExecuteTools {
+		if g == nil || g.Pod == "" || g.Action != v1beta1.ActionExecuteTools {
 			continue
 		}
 		id := fmt.Sprintf("%s %d", now.Name, now.Status.History.Version)
@@ -150,16 +150,16 @@ func (w *world) plays(root string, isLong func(length int64) bool, approve func(
 func nothing(*world, *step) {}
 
 // approve approves the first call that the chat waits for.
-func (w *world) approve(chat *v1alpha1.Chat) {
+func (w *world) approve(chat *v1beta1.Chat) {
 	w.t.Helper()
 	w.approveCall(chat.Name, chat.Status.RequiresAction.ToolCalls[0])
 }
 
-func (w *world) approveCall(chat string, call v1alpha1.PendingToolCall) {
+func (w *world) approveCall(chat string, call v1beta1.PendingToolCall) {
 	w.t.Helper()
-	w.create(&v1alpha1.ToolApproval{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
-		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID,
-			Decision: v1alpha1.DecisionApprove, Digest: call.Digest}})
+	w.create(&v1beta1.ToolApproval{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
+		Spec: v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: chat}, ToolCallID: call.ID,
+			Decision: v1beta1.DecisionApprove, Digest: call.Digest}})
 }
 
 // TestFamilyRepairsClusterDespiteKillsAtEachStep has a root whose agents explore and fix, that asks an
@@ -178,12 +178,12 @@ func TestFamilyRepairsClusterDespiteKillsAtEachStep(t *testing.T) {
 			w.template("shell")
 			w.toFix()
 			w.fixer()
-			chat := &v1alpha1.Chat{ObjectMeta: w.meta("root"), Spec: v1alpha1.ChatSpec{Prompt: mendPrompt,
-				SubAgents:  &v1alpha1.SubAgentSettings{Enabled: new(true)},
-				Kubernetes: &v1alpha1.KubernetesAccess{ServiceAccountName: "fixer", Changes: v1alpha1.ClusterChangesWithApproval},
-				Workspace: &v1alpha1.WorkspaceSource{
-					PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}},
-				MCPServers: []v1alpha1.MCPServer{
+			chat := &v1beta1.Chat{ObjectMeta: w.meta("root"), Spec: v1beta1.ChatSpec{Prompt: mendPrompt,
+				SubAgents:  &v1beta1.SubAgentSettings{Enabled: new(true)},
+				Kubernetes: &v1beta1.KubernetesAccess{ServiceAccountName: "fixer", Changes: v1beta1.ClusterChangesWithApproval},
+				Workspace: &v1beta1.WorkspaceSource{
+					PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}},
+				MCPServers: []v1beta1.MCPServer{
 					{Name: "every", URL: w.serveEverything("streamableHttp") + "/mcp", Trusted: true}},
 			}}
 			w.create(chat)
@@ -196,8 +196,8 @@ func TestFamilyRepairsClusterDespiteKillsAtEachStep(t *testing.T) {
 				w.showsTheDifference("root")
 			}
 			for _, agent := range w.agents("root") {
-				w.isGolden(agent.Name, map[v1alpha1.ChatMode]string{
-					v1alpha1.ModeExplore: "family_explore.txt", "": "family_fix.txt"}[agent.Spec.Mode])
+				w.isGolden(agent.Name, map[v1beta1.ChatMode]string{
+					v1beta1.ModeExplore: "family_explore.txt", "": "family_fix.txt"}[agent.Spec.Mode])
 			}
 		})
 	}
@@ -217,12 +217,12 @@ func (w *world) showsTheDifference(chat string) {
 }
 
 // agents are the chats below one, oldest first.
-func (w *world) agents(of string) []v1alpha1.Chat {
+func (w *world) agents(of string) []v1beta1.Chat {
 	w.t.Helper()
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	check.OK(w.t, c.List(w.t.Context(), &chats, client.InNamespace(w.ns),
 		client.MatchingFields{"spec.parentRef.name": of}))
-	slices.SortFunc(chats.Items, func(a, b v1alpha1.Chat) int {
+	slices.SortFunc(chats.Items, func(a, b v1beta1.Chat) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	return chats.Items

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
@@ -81,7 +81,7 @@ func TestProgramUsesChatThroughGatewayOnly(t *testing.T) {
 		{Reply: say("Done.")},
 	}})
 	chats, ctx := w.byGateway().client(), t.Context()
-	if _, err := chats.CreateChat(ctx, client.NewChat{Name: "c", Spec: v1alpha1.ChatSpec{Prompt: "Hi."}}); err != nil {
+	if _, err := chats.CreateChat(ctx, client.NewChat{Name: "c", Spec: v1beta1.ChatSpec{Prompt: "Hi."}}); err != nil {
 		t.Fatal(err)
 	}
 	w.hears(chats, "c", "Hello.")
@@ -98,8 +98,8 @@ func TestProgramUsesChatThroughGatewayOnly(t *testing.T) {
 	if _, err := chats.Send(ctx, "c", client.NewMessage{Name: "next", Content: "And then?"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := chats.Request(ctx, "c", client.Request{Kind: v1alpha1.RequestInterrupt}); err != nil ||
-		got.Outcome != v1alpha1.RequestDone {
+	if got, err := chats.Request(ctx, "c", client.Request{Kind: v1beta1.RequestInterrupt}); err != nil ||
+		got.Outcome != v1beta1.RequestDone {
 		t.Errorf("the interrupt is %+v, %v", got, err)
 	}
 	w.ready("c", 6)

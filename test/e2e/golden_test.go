@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 )
@@ -28,7 +28,7 @@ const (
 
 // step is a batch whose attempt has just begun.
 type step struct {
-	chat *v1alpha1.Chat
+	chat *v1beta1.Chat
 	// number of the batch, from 0.
 	number int
 	// killed is true once something was killed during the step.
@@ -73,16 +73,16 @@ func (w *world) steps(chat string, length int64, before, kill func(*world, *step
 	defer events.Stop()
 	versions := map[int64]*step{}
 	for event := range events.ResultChan() {
-		now, ok := event.Object.(*v1alpha1.Chat)
+		now, ok := event.Object.(*v1beta1.Chat)
 		if !ok || now.Name != chat {
 			continue
 		}
-		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) && now.Status.History.Length == length {
+		if meta.IsStatusConditionTrue(now.Status.Conditions, v1beta1.ConditionReady) && now.Status.History.Length == length {
 			return steps
 		}
 		switch g, s := now.Status.Generation, versions[now.Status.History.Version]; {
 		case g == nil || g.Pod == "":
-		case g.Action != v1alpha1.ActionExecuteTools:
+		case g.Action != v1beta1.ActionExecuteTools:
 			if s == nil && before != nil {
 				before(w, &step{chat: now, number: len(steps)})
 			}
@@ -110,7 +110,7 @@ func (w *world) watch() watch.Interface {
 	check.OK(w.t, err)
 	ctx, cancel := context.WithTimeout(w.t.Context(), 6*time.Minute)
 	w.t.Cleanup(cancel)
-	events, err := watching.Watch(ctx, &v1alpha1.ChatList{}, client.InNamespace(w.ns))
+	events, err := watching.Watch(ctx, &v1beta1.ChatList{}, client.InNamespace(w.ns))
 	check.OK(w.t, err)
 	return events
 }

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/kit/testcluster"
@@ -128,10 +128,10 @@ func TestApprovedCallFixesDeploymentAsServiceAccount(t *testing.T) {
 }
 
 // approved approves the one call of the chat that waits, after a look at what it would do.
-func (w *world) approved(chat *v1alpha1.Chat) {
+func (w *world) approved(chat *v1beta1.Chat) {
 	w.t.Helper()
 	calls := chat.Status.RequiresAction.ToolCalls
-	if len(calls) != 1 || calls[0].ApprovalCause != v1alpha1.ApprovalReviewRequired {
+	if len(calls) != 1 || calls[0].ApprovalCause != v1beta1.ApprovalReviewRequired {
 		w.t.Fatalf("people are asked for %+v", calls)
 	}
 	shown, err := w.plugin("calls", chat.Name).CombinedOutput()
@@ -150,7 +150,7 @@ func (w *world) fixed(killed int) {
 	w.t.Helper()
 	chat := w.chat("fix-web")
 	check.Equal(w.t, "the history", fixLength, chat.Status.History.Length)
-	results := map[string]v1alpha1.ToolResult{}
+	results := map[string]v1beta1.ToolResult{}
 	for _, r := range w.results("fix-web") {
 		results[r.Name] = r
 	}

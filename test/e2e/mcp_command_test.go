@@ -24,7 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/kit/mcpkinds"
@@ -33,8 +33,8 @@ import (
 )
 
 // program is an entry of a server of npm, as it is, that runs in the workspace.
-func program(name string, args ...string) v1alpha1.MCPServer {
-	return v1alpha1.MCPServer{Name: name, ConnectTimeoutSeconds: new(int32(30)), Command: append([]string{"node",
+func program(name string, args ...string) v1beta1.MCPServer {
+	return v1beta1.MCPServer{Name: name, ConnectTimeoutSeconds: new(int32(30)), Command: append([]string{"node",
 		"/srv/node_modules/@modelcontextprotocol/server-" + name + "/dist/index.js"}, args...)}
 }
 
@@ -43,16 +43,16 @@ func (w *world) newProgramChat(prompt string) {
 	w.t.Helper()
 	w.create(&corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "node",
-			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+			Labels: map[string]string{v1beta1.LabelWorkspaceTemplate: "true"}},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(5)),
 			Containers: []corev1.Container{{Name: "tools", Image: everything}}}},
 	})
 	memory := program("memory")
-	memory.Env = []v1alpha1.MCPVariable{{Name: "MEMORY_FILE_PATH", Value: "/workspace/memory.jsonl"}}
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: prompt,
-		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{
-			Name: "node", Storage: &v1alpha1.WorkspaceStorage{Size: "64Mi"}}},
-		MCPServers: []v1alpha1.MCPServer{memory, program("filesystem", "/workspace"), program("everything", "stdio"),
+	memory.Env = []v1beta1.MCPVariable{{Name: "MEMORY_FILE_PATH", Value: "/workspace/memory.jsonl"}}
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: prompt,
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{
+			Name: "node", Storage: &v1beta1.WorkspaceStorage{Size: "64Mi"}}},
+		MCPServers: []v1beta1.MCPServer{memory, program("filesystem", "/workspace"), program("everything", "stdio"),
 			{Name: "none", Command: []string{"no-such-server"}}}}})
 }
 
@@ -73,7 +73,7 @@ func TestStdioServersInWorkspaceEndWithGenerationPod(t *testing.T) {
 			t.Errorf("%s returned %q (an error: %t)", got.Name, got.Output, got.IsError)
 		}
 	}
-	said := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)
+	said := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1beta1.ConditionMCPServersUnavailable)
 	if said == nil || !strings.Contains(said.Message, "none (CommandFailed): no-such-server is no program in PATH") {
 		t.Errorf("of the server that cannot be used the chat says %+v", said)
 	}
@@ -112,7 +112,7 @@ func (w *world) callRuns() {
 	since := map[int]time.Time{}
 	w.eventually("the call runs", func() bool {
 		g, pod := w.chat("c").Status.Generation, w.housing()
-		if g == nil || g.Action != v1alpha1.ActionExecuteTools || pod == nil {
+		if g == nil || g.Action != v1beta1.ActionExecuteTools || pod == nil {
 			return false
 		}
 		for _, pid := range processesWhere(w.t, programOf(pod)) {
@@ -212,31 +212,31 @@ func withRights(t *testing.T, component, group, resource string) {
 func TestChatUsesServerManagedByAnotherProject(t *testing.T) {
 	echo := []mcpCall{{tool: "calendar__echo", arguments: `{"message":"hello"}`}}
 	w := newWorld(t, callsAll("calendar__echo", echo))
-	referring := func(name string) *v1alpha1.Chat {
-		return &v1alpha1.Chat{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatSpec{Prompt: "Try everything.",
-			MCPServers: []v1alpha1.MCPServer{{Name: "calendar", ServerRef: &v1alpha1.MCPServerReference{
+	referring := func(name string) *v1beta1.Chat {
+		return &v1beta1.Chat{ObjectMeta: w.meta(name), Spec: v1beta1.ChatSpec{Prompt: "Try everything.",
+			MCPServers: []v1beta1.MCPServer{{Name: "calendar", ServerRef: &v1beta1.MCPServerReference{
 				Group: lifecycle.Group, Kind: lifecycle.Kind, Name: "calendar"}}}}}
 	}
-	without := func(chat string, reason v1alpha1.MCPServerReason) {
+	without := func(chat string, reason v1beta1.MCPServerReason) {
 		t.Helper()
 		w.create(referring(chat))
 		w.ready(chat, 2)
-		said := meta.FindStatusCondition(w.chat(chat).Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)
+		said := meta.FindStatusCondition(w.chat(chat).Status.Conditions, v1beta1.ConditionMCPServersUnavailable)
 		if said == nil || said.Reason != string(reason) {
 			t.Errorf("chat %s says %+v", chat, said)
 		}
 	}
-	without("early", v1alpha1.MCPReferenceNotFound)
+	without("early", v1beta1.MCPReferenceNotFound)
 	withKinds(t, lifecycle.Group)
 	server := mcpkinds.New(lifecycle, w.ns, "calendar", nil, nil)
 	w.create(server)
-	without("forbidden", v1alpha1.MCPReferenceForbidden)
+	without("forbidden", v1beta1.MCPReferenceForbidden)
 
 	withRights(t, "lifecycle-operator", lifecycle.Group, "mcpservers")
 	w.create(referring("c"))
 	w.eventually("the chat waits for the server", func() bool {
-		ready := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionReady)
-		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonWaitingForMCPServers
+		ready := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1beta1.ConditionReady)
+		return v1beta1.ReasonOf(ready) == v1beta1.ReasonWaitingForMCPServers
 	})
 	server.Object["status"] = map[string]any{"conditions": mcpkinds.Conditions("Verified"),
 		"address": map[string]any{"url": w.serveEverything("streamableHttp") + "/mcp"}}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
@@ -123,14 +123,14 @@ func TestModelCallsEveryToolKindOfReferenceServers(t *testing.T) {
 	w := newWorld(t, callsAll(npm+"echo", callsOfMCP))
 	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("corp"), Data: map[string]string{"ca.crt": "none"}})
 	current, old, stateless := w.serveEverything("streamableHttp"), w.serveEverything("sse"), w.serveSDK()
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Try everything.",
-		MCPServers: []v1alpha1.MCPServer{
-			{Name: "npm", URL: current + "/mcp", Tools: &v1alpha1.MCPToolFilter{Deny: []string{"get-env"}}},
-			{Name: "old", URL: old + "/sse", Transport: v1alpha1.MCPSSE},
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Try everything.",
+		MCPServers: []v1beta1.MCPServer{
+			{Name: "npm", URL: current + "/mcp", Tools: &v1beta1.MCPToolFilter{Deny: []string{"get-env"}}},
+			{Name: "old", URL: old + "/sse", Transport: v1beta1.MCPSSE},
 			{Name: "sdk", URL: stateless + "/mcp"},
 			{Name: "gone", URL: "http://192.0.2.1:3001/mcp", ConnectTimeoutSeconds: new(int32(1))},
-			{Name: "private", URL: "https://192.0.2.1:3001/mcp", CABundleFrom: &v1alpha1.MCPCABundleSource{
-				ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}},
+			{Name: "private", URL: "https://192.0.2.1:3001/mcp", CABundleFrom: &v1beta1.MCPCABundleSource{
+				ConfigMapKeyRef: v1beta1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}},
 		}}})
 	w.ready("c", 4)
 	results := w.results("c")
@@ -146,7 +146,7 @@ func TestModelCallsEveryToolKindOfReferenceServers(t *testing.T) {
 	if files := w.files("c"); len(files) != 3 {
 		t.Errorf("the files are %v", files)
 	}
-	said := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)
+	said := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1beta1.ConditionMCPServersUnavailable)
 	if said == nil || !strings.Contains(said.Message, "gone (") ||
 		!strings.Contains(said.Message, "private (CABundleInvalid): key ca.crt of ConfigMap corp holds no certificates") {
 		t.Errorf("of the servers that cannot be used the chat says %+v", said)
@@ -167,8 +167,8 @@ func TestMCPServerQuestionSurvivesGenerationPodLoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, callsAll(inputTool+c.tool, []mcpCall{{tool: inputTool + c.tool, arguments: `{}`}}))
 			w.mayApprove()
-			w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Try everything.",
-				MCPServers: []v1alpha1.MCPServer{{Name: "sdk", URL: w.serveSDK() + "/mcp"}}}})
+			w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Try everything.",
+				MCPServers: []v1beta1.MCPServer{{Name: "sdk", URL: w.serveSDK() + "/mcp"}}}})
 			for i, answer := range c.answers {
 				w.asksInput("c", i)
 				w.loseGenerationPod()
@@ -201,7 +201,7 @@ func (w *world) asksInput(chat string, before int) {
 			return false
 		}
 		call := st.RequiresAction.ToolCalls[0]
-		return call.Decision == nil && call.ApprovalCause == v1alpha1.ApprovalInputRequired
+		return call.Decision == nil && call.ApprovalCause == v1beta1.ApprovalInputRequired
 	})
 }
 

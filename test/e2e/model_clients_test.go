@@ -17,7 +17,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
@@ -112,9 +112,9 @@ func TestClientsWaitForApprovalsOfOthers(t *testing.T) {
 					Steps: []modelserver.Step{modelserver.Say("It is noon.")}}},
 				{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{}`)}}},
 			}})
-			class := &v1alpha1.ChatClass{ObjectMeta: w.meta("asks"), Spec: v1alpha1.ChatClassSpec{Default: true,
-				Restrictions: &v1alpha1.ChatRestrictions{
-					Tools: &v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"current_time"}}}}}
+			class := &v1beta1.ChatClass{ObjectMeta: w.meta("asks"), Spec: v1beta1.ChatClassSpec{Default: true,
+				Restrictions: &v1beta1.ChatRestrictions{
+					Tools: &v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"current_time"}}}}}
 			w.create(class)
 			w.inForce(class)
 			at := w.byGateway()
@@ -141,14 +141,14 @@ func TestClientsWaitForApprovalsOfOthers(t *testing.T) {
 func (w *world) waitingChat() (name string) {
 	w.t.Helper()
 	w.eventually("a chat waits for people", func() bool {
-		var chats v1alpha1.ChatList
+		var chats v1beta1.ChatList
 		if err := c.List(w.t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
 			return false
 		}
 		chat := &chats.Items[0]
 		name = chat.Name
 		wait := chat.Status.Wait
-		return wait != nil && wait.For == v1alpha1.WaitForApproval && time.Since(wait.Since.Time) > 2*time.Second
+		return wait != nil && wait.For == v1beta1.WaitForApproval && time.Since(wait.Since.Time) > 2*time.Second
 	})
 	return name
 }
@@ -199,7 +199,7 @@ func TestCodexWorksInOneChat(t *testing.T) {
 		t.Errorf("the model was called %d times", n)
 	}
 	check.Equal(t, "Codex says", "Still 42.", w.codex(home, "resume", "--last", "--skip-git-repo-check", "And now?"))
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	if err := c.List(t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
 		t.Fatalf("there are %d chats, %v", len(chats.Items), err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
@@ -83,9 +83,9 @@ func TestOpenAIsClientCompletesChats(t *testing.T) {
 func TestTurnOverBudgetIsReportedAndCancelled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, forecast)
-	class := &v1alpha1.ChatClass{ObjectMeta: w.meta("thrifty"), Spec: v1alpha1.ChatClassSpec{Default: true,
-		Defaults: v1alpha1.ChatSettings{Limits: &v1alpha1.ChatLimits{
-			Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0"}}}}}
+	class := &v1beta1.ChatClass{ObjectMeta: w.meta("thrifty"), Spec: v1beta1.ChatClassSpec{Default: true,
+		Defaults: v1beta1.ChatSettings{Limits: &v1beta1.ChatLimits{
+			Budget: &v1beta1.Budget{Currency: "USD", Amount: "0"}}}}}
 	w.create(class)
 	w.inForce(class)
 	models := w.byGateway().byOpenAI()
@@ -98,12 +98,12 @@ func TestTurnOverBudgetIsReportedAndCancelled(t *testing.T) {
 		t.Fatalf("the client gets %v", err)
 	}
 	w.eventually("the turn is cancelled", func() bool {
-		var chats v1alpha1.ChatList
+		var chats v1beta1.ChatList
 		if err := c.List(t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
 			return false
 		}
 		turn := chats.Items[0].Status.Turn
-		return turn != nil && turn.Result == v1alpha1.TurnInterrupted
+		return turn != nil && turn.Result == v1beta1.TurnInterrupted
 	})
 	if n := len(w.requests()); n > 0 {
 		t.Errorf("the model was called %d times", n)

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/browser"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
@@ -144,10 +144,10 @@ func decides(t *testing.T, in *browser.Browser) {
 		{Reply: say("I take what you say.")},
 	}})
 	w.mayApprove()
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket, please.",
-		Tools: &v1alpha1.ChatTools{Allow: []v1alpha1.ToolPattern{"current_time", "ask_user_question", "open_ticket"},
-			Approval: []v1alpha1.ToolPattern{"current_time"},
-			Client:   []v1alpha1.ClientTool{{Name: "open_ticket", Description: "Opens a ticket."}}}}}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Open a ticket, please.",
+		Tools: &v1beta1.ChatTools{Allow: []v1beta1.ToolPattern{"current_time", "ask_user_question", "open_ticket"},
+			Approval: []v1beta1.ToolPattern{"current_time"},
+			Client:   []v1beta1.ClientTool{{Name: "open_ticket", Description: "Opens a ticket."}}}}}
 	w.create(chat)
 	anna, bert := w.opensPage(in, "c"), w.opensPage(in, "c")
 	for _, p := range []*browser.Page{anna, bert} {

@@ -10,16 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
 
 // waitsFor is the one call that the chat waits for people about, once it does for that reason.
-func (w *world) waitsFor(chat string, cause v1alpha1.ApprovalCause, not ...string) v1alpha1.PendingToolCall {
+func (w *world) waitsFor(chat string, cause v1beta1.ApprovalCause, not ...string) v1beta1.PendingToolCall {
 	w.t.Helper()
-	var call v1alpha1.PendingToolCall
+	var call v1beta1.PendingToolCall
 	w.eventually("chat "+chat+" waits because of "+string(cause), func() bool {
 		required := w.chat(chat).Status.RequiresAction
 		if required == nil || len(required.ToolCalls) != 1 {
@@ -56,13 +56,13 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 		callOf("execute", map[string]any{"command": "cat plan.txt"}),
 	))
 	w.template("shell")
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c")}
-	chat.Spec.Prompt, chat.Spec.Mode = "Store it.", v1alpha1.ModePlan
-	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta("c")}
+	chat.Spec.Prompt, chat.Spec.Mode = "Store it.", v1beta1.ModePlan
+	chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}
 	w.create(chat)
 	w.mayApprove()
 
-	question := w.waitsFor("c", v1alpha1.ApprovalInputRequired)
+	question := w.waitsFor("c", v1beta1.ApprovalInputRequired)
 	if shown := w.kubectlChat("calls", "c"); !strings.Contains(shown,
 		"answer (string): Which store?\n      |     - Postgres\n") {
 		t.Errorf("people see %s", shown)
@@ -70,11 +70,11 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 	forced(t, w.generationPod())
 	w.kubectlChat("answer", "c", question.ID+"=SQLite", "--digest", question.Digest)
 
-	listing := w.waitsFor("c", v1alpha1.ApprovalPlanMode)
+	listing := w.waitsFor("c", v1beta1.ApprovalPlanMode)
 	w.kubectlChat("approve", "c", listing.ID, "--digest", listing.Digest)
-	first := w.waitsFor("c", v1alpha1.ApprovalPlanProposed)
+	first := w.waitsFor("c", v1beta1.ApprovalPlanProposed)
 	w.kubectlChat("deny", "c", first.ID, "--comment", "No services, please.")
-	second := w.waitsFor("c", v1alpha1.ApprovalPlanProposed, first.ID)
+	second := w.waitsFor("c", v1beta1.ApprovalPlanProposed, first.ID)
 	if shown := w.kubectlChat("calls", "c"); !strings.Contains(shown,
 		"      | 1. Write `plan.txt`.\n      | 2. Check it.\n") {
 		t.Errorf("people see %s", shown)
@@ -102,8 +102,8 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 		}
 	}
 	w.say("c", "c-2", "And now?")
-	w.waitsFor("c", v1alpha1.ApprovalInputRequired, question.ID)
-	check.Equal(t, "in the next turn the mode", v1alpha1.ModePlan, w.chat("c").EffectiveMode())
+	w.waitsFor("c", v1beta1.ApprovalInputRequired, question.ID)
+	check.Equal(t, "in the next turn the mode", v1beta1.ModePlan, w.chat("c").EffectiveMode())
 }
 
 // TestAnAgentThatExploresActsUnderNoClass has a class whose tools chats may not choose.
@@ -112,7 +112,7 @@ func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
 	w := newWorld(t, works(callOf("spawn_agent", map[string]any{"type": "explore", "prompt": "The task"})))
 	w.template("shell")
 	class := w.coder(careful)
-	class.Spec.Restrictions.Fields = append(class.Spec.Restrictions.Fields, v1alpha1.FieldTools)
+	class.Spec.Restrictions.Fields = append(class.Spec.Restrictions.Fields, v1beta1.FieldTools)
 	w.create(class)
 	w.inForce(class)
 	w.starting("root")
@@ -136,7 +136,7 @@ func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
 			t.Errorf("the root is not offered commands: %s", body)
 		}
 	}
-	check.Equal(t, agent, v1alpha1.ModeExplore, agents[0].Spec.Mode)
+	check.Equal(t, agent, v1beta1.ModeExplore, agents[0].Spec.Mode)
 }
 
 // treeOf is a script by which the model of chat root starts so many agents, in as many replies as it takes, waits for
@@ -153,10 +153,10 @@ func treeOf(agents int) modelserver.Script {
 			Match: modelserver.Match{LastUserText: "Do it all", ToolResults: &results},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{step}}})
 	}
-	for from := 0; from < agents; from += v1alpha1.MaxAgentChanges {
+	for from := 0; from < agents; from += v1beta1.MaxAgentChanges {
 		var starts modelserver.Step
-		for i := from; i < min(from+v1alpha1.MaxAgentChanges, agents); i++ {
-			kind := []v1alpha1.AgentType{v1alpha1.AgentGeneral, v1alpha1.AgentExplore}[i%2]
+		for i := from; i < min(from+v1beta1.MaxAgentChanges, agents); i++ {
+			kind := []v1beta1.AgentType{v1beta1.AgentGeneral, v1beta1.AgentExplore}[i%2]
 			starts.ToolCalls = append(starts.ToolCalls,
 				call("spawn_agent", fmt.Sprintf(`{"type":"%s","prompt":"The task %d"}`, kind, i)))
 		}
@@ -175,8 +175,8 @@ func treeOf(agents int) modelserver.Script {
 // starting is a chat whose model may start agents.
 func (w *world) starting(name string) {
 	w.t.Helper()
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta(name)}
-	chat.Spec.Prompt, chat.Spec.SubAgents = "Do it all", &v1alpha1.SubAgentSettings{Enabled: new(true)}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta(name)}
+	chat.Spec.Prompt, chat.Spec.SubAgents = "Do it all", &v1beta1.SubAgentSettings{Enabled: new(true)}
 	w.create(chat)
 }
 

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/check"
@@ -33,13 +33,13 @@ func TestPodQuotaBlocksChatUntilRemoved(t *testing.T) {
 	})
 	w.newChat("c", "hello")
 	eventually(t, "the chat says why it gets no pod", func() bool {
-		var chat v1alpha1.Chat
+		var chat v1beta1.Chat
 		if c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "c"}, &chat) != nil {
 			return false
 		}
 		for _, condition := range chat.Status.Conditions {
-			if condition.Type == v1alpha1.ConditionReady {
-				return v1alpha1.ReasonOf(&condition) == v1alpha1.ReasonGenerationPodRejected
+			if condition.Type == v1beta1.ConditionReady {
+				return v1beta1.ReasonOf(&condition) == v1beta1.ReasonGenerationPodRejected
 			}
 		}
 		return false
@@ -67,7 +67,7 @@ func TestNamespaceEditorCannotActAsGenerationPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t,
 		reply(say("Fine.")))
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "hello"}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "hello"}})
 	w.ready("c", 2)
 	var pods corev1.PodList
 	if err := c.List(t.Context(), &pods, client.InNamespace(w.ns),

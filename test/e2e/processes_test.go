@@ -24,7 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 )
@@ -199,7 +199,7 @@ func killKubelet(w *world, s *step) {
 	}
 	w.eventually("the command runs", func() bool {
 		pod := w.housing()
-		begun, err := w.exec(pod.Name, v1alpha1.WorkspaceContainer, "cat /workspace/begun")
+		begun, err := w.exec(pod.Name, v1beta1.WorkspaceContainer, "cat /workspace/begun")
 		return err == nil && begun == "test\n"
 	})
 	restart := exec.CommandContext(w.t.Context(), "/bin/sh", "-c", os.Getenv("DEVCLUSTER")+" restart kubelet")
@@ -214,14 +214,14 @@ func (w *world) loseWorkspace(name string) {
 	chat := w.chat(name)
 	w.patch(chat, `{"spec":{"suspend":true}}`)
 	w.eventually("the chat is held", func() bool {
-		ready := meta.FindStatusCondition(w.chat(name).Status.Conditions, v1alpha1.ConditionReady)
-		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonSuspended
+		ready := meta.FindStatusCondition(w.chat(name).Status.Conditions, v1beta1.ConditionReady)
+		return v1beta1.ReasonOf(ready) == v1beta1.ReasonSuspended
 	})
 	lost := w.housing()
 	forced(w.t, lost)
 	w.eventually("the workspace has another pod", func() bool {
 		status := w.workspace(name).Status
-		return status.Phase == v1alpha1.WorkspacePhaseReady && status.Pod.UID != string(lost.UID)
+		return status.Phase == v1beta1.WorkspacePhaseReady && status.Pod.UID != string(lost.UID)
 	})
 	w.patch(chat, `{"spec":{"suspend":false}}`)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
@@ -59,13 +59,13 @@ func TestModelRereadsSkillsAndWorkspaceContext(t *testing.T) {
 	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("manners"), Data: map[string]string{
 		"SKILL.md":  "---\nname: greeting\ndescription: Greets people.\n---\nSay what texts/hello.txt has.",
 		"hello.txt": "Ahoy!"}})
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Learn.",
-		SkillsFrom: []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "manners"},
-			Items: []v1alpha1.SkillItem{{Key: "hello.txt", Path: "texts/hello.txt"}}}},
-		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Learn.",
+		SkillsFrom: []v1beta1.SkillSource{{ConfigMapRef: v1beta1.ConfigMapReference{Name: "manners"},
+			Items: []v1beta1.SkillItem{{Key: "hello.txt", Path: "texts/hello.txt"}}}},
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}}})
 	w.ready("c", 6)
 	check.Contains(t, w.lastBody(), "- configmap/greeting: Greets people.")
-	err := c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "c"}, &v1alpha1.Workspace{})
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "c"}, &v1beta1.Workspace{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a skill of a ConfigMap started the workspace: %v", err)
 	}
@@ -140,8 +140,8 @@ func TestModelChoosesStopsAndResumesWorkspace(t *testing.T) {
 	}
 	w := newWorld(t, script)
 	w.template("shell")
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Find a place to work.",
-		Workspace: &v1alpha1.WorkspaceSource{PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Find a place to work.",
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateSelector: &v1beta1.WorkspaceTemplateSelector{}}}})
 	w.ready("c", 24)
 	for i, want := range []struct {
 		says    string
@@ -165,7 +165,7 @@ func TestModelChoosesStopsAndResumesWorkspace(t *testing.T) {
 		t.Errorf("the chat remembers %+v", chosen)
 	}
 	ws := w.workspace("c")
-	if !meta.IsStatusConditionTrue(ws.Status.Conditions, v1alpha1.ConditionReady) ||
+	if !meta.IsStatusConditionTrue(ws.Status.Conditions, v1beta1.ConditionReady) ||
 		ws.Status.Pod == nil || ws.Spec.Source.PodTemplateSelector == nil {
 		t.Errorf("the workspace is %+v", ws)
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
@@ -30,7 +30,7 @@ func (w *world) patch(o client.Object, format string, args ...any) {
 	}
 }
 
-func (w *world) phase(chat string, phase v1alpha1.ChatPhase) {
+func (w *world) phase(chat string, phase v1beta1.ChatPhase) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("chat %s is %s", chat, phase), func() bool { return w.chat(chat).Status.Phase == phase })
 }
@@ -65,7 +65,7 @@ func TestInterruptedReplyKeepsPartialText(t *testing.T) {
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
 	w.heard("c")
-	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
+	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1beta1.AnnotationInterrupt)
 	w.ready("c", 2)
 	history := w.history("c")
 	if said := text(&history[1]); !strings.HasPrefix(said, "word0 ") || strings.Contains(said, "word199") {
@@ -85,13 +85,13 @@ func TestInterruptedReplySurvivesGeneratorCrash(t *testing.T) {
 	// It crashes once it is to stop: one that is started again before begins another attempt. Its relay goes on.
 	pod := w.chat("c").Status.Generation.Pod
 	signalTo(t, syscall.SIGSTOP, w.ns, pod, "generator")
-	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
-	w.phase("c", v1alpha1.ChatInterrupting)
+	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1beta1.AnnotationInterrupt)
+	w.phase("c", v1beta1.ChatInterrupting)
 	kill(t, w.ns, pod, "generator")
 	w.ready("c", 2)
 	history := w.history("c")
 	if said := text(&history[1]); !strings.HasPrefix(said, "word0 ") ||
-		history[1].Spec.Generation.Outcome != v1alpha1.OutcomeInterrupted {
+		history[1].Spec.Generation.Outcome != v1beta1.OutcomeInterrupted {
 		t.Errorf("the partial reply is %q, %+v", said, history[1].Spec.Generation)
 	}
 	w.nothingLeft("c")
@@ -108,12 +108,12 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 	check.OK(t, c.Delete(t.Context(), &reply))
 	w.eventually("the reply was generated again", func() bool {
 		st := w.chat("c").Status
-		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 4 && st.History.Head != reply.Name
+		return st.Phase == v1beta1.ChatWaiting && st.History.Length == 4 && st.History.Head != reply.Name
 	})
-	w.patch(&v1alpha1.ChatMessage{ObjectMeta: w.meta("c-prompt")}, `{"spec":{"content":"something else"}}`)
+	w.patch(&v1beta1.ChatMessage{ObjectMeta: w.meta("c-prompt")}, `{"spec":{"content":"something else"}}`)
 	w.eventually("only the edited message and its answer are left", func() bool {
 		st := w.chat("c").Status
-		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 2 && st.Internal.Superseded == nil
+		return st.Phase == v1beta1.ChatWaiting && st.History.Length == 2 && st.Internal.Superseded == nil
 	})
 	requests := w.requests()
 	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "something else") ||
@@ -130,23 +130,23 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		}}},
 		{Reply: say("Done.")},
 	}})
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
-		Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket.", Tools: &v1alpha1.ChatTools{
-			Client: []v1alpha1.ClientTool{{Name: "open_ticket",
+	chat := &v1beta1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1beta1.ChatSpec{Prompt: "Open a ticket.", Tools: &v1beta1.ChatTools{
+			Client: []v1beta1.ClientTool{{Name: "open_ticket",
 				InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}},
-			Approval: []v1alpha1.ToolPattern{"current_time"},
+			Approval: []v1beta1.ToolPattern{"current_time"},
 		}}}
 	w.create(chat)
-	w.phase("c", v1alpha1.ChatRequiresAction)
+	w.phase("c", v1beta1.ChatRequiresAction)
 	for _, call := range w.chat("c").Status.RequiresAction.ToolCalls {
-		if call.Kind == v1alpha1.RequiresApproval {
+		if call.Kind == v1beta1.RequiresApproval {
 			w.approveCall("c", call)
 			continue
 		}
-		w.create(&v1alpha1.ChatMessage{ObjectMeta: w.meta("results"), Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleTool,
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
-				ToolResult: &v1alpha1.ToolResult{ID: call.ID, Output: `{"number":4711}`}}},
+		w.create(&v1beta1.ChatMessage{ObjectMeta: w.meta("results"), Spec: v1beta1.ChatMessageSpec{
+			ChatRef: v1beta1.ChatReference{Name: "c"}, Role: v1beta1.RoleTool,
+			Parts: []v1beta1.MessagePart{{Type: v1beta1.PartToolResult,
+				ToolResult: &v1beta1.ToolResult{ID: call.ID, Output: `{"number":4711}`}}},
 		}})
 	}
 	w.ready("c", 5) // The prompt, the calls, the client's result, Parley's own, the reply.
@@ -160,15 +160,15 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 func TestNoteAppearsDuringStreamAndSkipsModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, slowThenQuick())
-	everybody := &v1alpha1.ChatClass{ObjectMeta: w.meta("everybody"),
-		Spec: v1alpha1.ChatClassSpec{Default: true, NamespacePreamble: "Be lawful."}}
-	writer := &v1alpha1.ChatClass{ObjectMeta: w.meta("writer"), Spec: v1alpha1.ChatClassSpec{Preamble: "You write."}}
+	everybody := &v1beta1.ChatClass{ObjectMeta: w.meta("everybody"),
+		Spec: v1beta1.ChatClassSpec{Default: true, NamespacePreamble: "Be lawful."}}
+	writer := &v1beta1.ChatClass{ObjectMeta: w.meta("writer"), Spec: v1beta1.ChatClassSpec{Preamble: "You write."}}
 	w.create(everybody)
 	w.create(writer)
 	w.inForce(everybody)
 	w.inForce(writer)
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"),
-		Spec: v1alpha1.ChatSpec{ChatClassName: "writer", Prompt: "Tell me a long story."}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1beta1.ChatSpec{ChatClassName: "writer", Prompt: "Tell me a long story."}})
 	out := &growing{}
 	tail := w.plugin("tail", "c")
 	tail.Stdout, tail.Stderr = out, out
@@ -178,10 +178,10 @@ func TestNoteAppearsDuringStreamAndSkipsModel(t *testing.T) {
 	note.Stderr = os.Stderr
 	check.OK(t, note.Run())
 	w.eventually("the note is shown", func() bool { return strings.Contains(out.String(), "▎  the customer has called") })
-	if got := w.chat("c").Status; got.Phase != v1alpha1.ChatRunning || got.History.Length != 1 || len(got.Queue) > 0 {
+	if got := w.chat("c").Status; got.Phase != v1beta1.ChatRunning || got.History.Length != 1 || len(got.Queue) > 0 {
 		t.Errorf("the note was no note to the chat: %+v", got)
 	}
-	w.patch(w.chat("c"), `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
+	w.patch(w.chat("c"), `{"metadata":{"annotations":{%q:"now"}}}`, v1beta1.AnnotationInterrupt)
 	w.ready("c", 2)
 	w.say("c", "again", "And now?")
 	w.ready("c", 4)
@@ -204,9 +204,9 @@ func TestPendingRetrySurvivesManagerRestartAndRunsOnce(t *testing.T) {
 		{Reply: say("At last.")},
 	}})
 	w.newChat("c", "Are you there?")
-	var retry *v1alpha1.RetryStatus
+	var retry *v1beta1.RetryStatus
 	w.eventually("the retry is announced", func() bool { retry = w.chat("c").Status.Retry; return retry != nil })
-	if retry.Attempt != 1 || retry.Reason != v1alpha1.ErrorRateLimited {
+	if retry.Attempt != 1 || retry.Reason != v1beta1.ErrorRateLimited {
 		t.Errorf("the retry is %+v", retry)
 	}
 	killManager(t)
@@ -226,15 +226,15 @@ func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
 			Reply: say("They greeted each other.")},
 		{Reply: say("Hello to you.")},
 	}})
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
-		Spec: v1alpha1.ChatSpec{Prompt: "Hello there", Debug: &v1alpha1.DebugSettings{Enabled: true}}}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1beta1.ChatSpec{Prompt: "Hello there", Debug: &v1beta1.DebugSettings{Enabled: true}}}
 	w.create(chat)
 	w.ready("c", 2)
 	w.kubectlChat("compact", "c")
 	w.ready("c", 3)
 	w.say("c", "more", "And now?")
 	w.ready("c", 5)
-	if roles := w.history("c"); roles[2].Spec.Role != v1alpha1.RoleSystem ||
+	if roles := w.history("c"); roles[2].Spec.Role != v1beta1.RoleSystem ||
 		text(&roles[2]) != "They greeted each other." {
 		t.Errorf("the summary is %+v", roles[2].Spec)
 	}
@@ -244,7 +244,7 @@ func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
 		!strings.Contains(last, "And now?") {
 		t.Errorf("the model was asked %s", last)
 	}
-	var steps v1alpha1.ChatDebugStepList
+	var steps v1beta1.ChatDebugStepList
 	w.eventually("each call is recorded", func() bool {
 		return c.List(t.Context(), &steps, client.InNamespace(w.ns)) == nil && len(steps.Items) == 3
 	})
@@ -267,15 +267,15 @@ func TestTitleAndSummaryAreGeneratedAlongsideReply(t *testing.T) {
 			DelayBefore: modelserver.Duration(300 * time.Millisecond)}},
 	}})
 	captioned := w.modelConfig("captioned")
-	captioned.Spec.Titles, captioned.Spec.TurnSummaries = &v1alpha1.CaptionSettings{}, &v1alpha1.CaptionSettings{}
+	captioned.Spec.Titles, captioned.Spec.TurnSummaries = &v1beta1.CaptionSettings{}, &v1beta1.CaptionSettings{}
 	w.create(captioned)
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{
-		Prompt: "Why does nothing start?", ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "captioned"},
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{
+		Prompt: "Why does nothing start?", ModelConfigRef: &v1beta1.ModelConfigReference{Name: "captioned"},
 	}})
 	w.ready("c", 2)
 	w.eventually("the chat has a title, and its turn a summary", func() bool {
 		st := w.chat("c").Status
-		return st.Title == "Full disks" && st.TitleSource == v1alpha1.TitleFromModel && st.Turn.Summary == "Found a full disk"
+		return st.Title == "Full disks" && st.TitleSource == v1beta1.TitleFromModel && st.Turn.Summary == "Found a full disk"
 	})
 	check.Equal(t, "calls of the model", 3, len(w.requests()))
 	w.nothingLeft("c")

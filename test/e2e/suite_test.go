@@ -33,7 +33,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
@@ -104,10 +104,10 @@ func newWorld(t *testing.T, script modelserver.Script) *world {
 	return w
 }
 
-func (w *world) modelConfig(name string) *v1alpha1.ChatModelConfig {
-	return &v1alpha1.ChatModelConfig{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatModelConfigSpec{
-		Default: name == "default", Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: w.modelURL,
-		APIKey: &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "model", Key: "key"}},
+func (w *world) modelConfig(name string) *v1beta1.ChatModelConfig {
+	return &v1beta1.ChatModelConfig{ObjectMeta: w.meta(name), Spec: v1beta1.ChatModelConfigSpec{
+		Default: name == "default", Provider: v1beta1.ProviderOpenAICompatible, Model: "scripted", BaseURL: w.modelURL,
+		APIKey: &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "model", Key: "key"}},
 	}}
 }
 

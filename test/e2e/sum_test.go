@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -141,9 +141,9 @@ var sumLength = int64(2*len(sumBatches()) + 2)
 func (w *world) newSumChat(name string) {
 	w.t.Helper()
 	w.goTemplate()
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatSpec{Prompt: sumPrompt,
-		Workspace: &v1alpha1.WorkspaceSource{PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{
-			Storage: &v1alpha1.WorkspaceStorage{Size: "1Gi"}}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta(name), Spec: v1beta1.ChatSpec{Prompt: sumPrompt,
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateSelector: &v1beta1.WorkspaceTemplateSelector{
+			Storage: &v1beta1.WorkspaceStorage{Size: "1Gi"}}}}})
 }
 
 // goTemplate is a template with a Go toolchain, which fetches nothing, and has compiled most of what it needs before.
@@ -152,12 +152,12 @@ func (w *world) goTemplate() {
 	tmp := []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
 	w.create(&corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "go",
-			Labels:      map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"},
-			Annotations: map[string]string{v1alpha1.AnnotationDescription: "A Go toolchain."}},
+			Labels:      map[string]string{v1beta1.LabelWorkspaceTemplate: "true"},
+			Annotations: map[string]string{v1beta1.AnnotationDescription: "A Go toolchain."}},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			InitContainers: []corev1.Container{{Name: "cache", Image: toolchain, VolumeMounts: tmp,
 				Command: []string{"/bin/sh", "-c", "cp -r /usr/local/go-cache /tmp/go-cache"}}},
-			Containers: []corev1.Container{{Name: v1alpha1.WorkspaceContainer, Image: toolchain, VolumeMounts: tmp,
+			Containers: []corev1.Container{{Name: v1beta1.WorkspaceContainer, Image: toolchain, VolumeMounts: tmp,
 				Env: []corev1.EnvVar{
 					{Name: "CGO_ENABLED", Value: "0"}, {Name: "GOPROXY", Value: "off"}, {Name: "GOTOOLCHAIN", Value: "local"},
 					{Name: "GOTELEMETRY", Value: "off"}, {Name: "GOFLAGS", Value: "-p=2"},

@@ -15,7 +15,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -50,7 +50,7 @@ var agent = regexp.MustCompile(`\broot-[0-9a-f]{10}\b`)
 
 // transcript is what a chat's people and its model read of it, in order: who speaks, texts, calls, results and files.
 // Calls and commands are numbered as they come up. Attempts, times and usage are left out.
-func transcript(messages []v1alpha1.ChatMessage) string {
+func transcript(messages []v1beta1.ChatMessage) string {
 	t := transcribing{calls: map[string]string{}}
 	for i := range messages {
 		t.message(i, &messages[i].Spec)
@@ -80,7 +80,7 @@ type transcribing struct {
 	calls map[string]string
 }
 
-func (t *transcribing) message(i int, m *v1alpha1.ChatMessageSpec) {
+func (t *transcribing) message(i int, m *v1beta1.ChatMessageSpec) {
 	fmt.Fprintf(t, "# %d %s", i, m.Role)
 	if g := m.Generation; g != nil {
 		fmt.Fprintf(t, " %s", g.Outcome)
@@ -97,7 +97,7 @@ func (t *transcribing) message(i int, m *v1alpha1.ChatMessageSpec) {
 	}
 }
 
-func (t *transcribing) part(p *v1alpha1.MessagePart) {
+func (t *transcribing) part(p *v1beta1.MessagePart) {
 	switch {
 	case p.Text != nil:
 		fmt.Fprintf(t, "%s: %s\n", p.Type, *p.Text)

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
@@ -81,12 +81,12 @@ func TestWorkspaceAcceptsOnlyGenerationPodsOfItsChat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("execute", map[string]any{"command": "true"})))
 	w.template("shell")
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
-		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Work.",
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}}})
 	chat := w.ready("c", 4)
 	other := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{{
 		Reply: say("Fine.")}}})
-	other.create(&v1alpha1.Chat{ObjectMeta: other.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "hello"}})
+	other.create(&v1beta1.Chat{ObjectMeta: other.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "hello"}})
 	elsewhere := other.ready("c", 2)
 
 	w.create(&networkingv1.NetworkPolicy{ObjectMeta: w.meta("attacker"), Spec: networkingv1.NetworkPolicySpec{

@@ -16,25 +16,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
 
 // newStoredChat creates a chat whose workspace has storage, and the template that it is made from.
-func (w *world) newStoredChat(name string, change func(*v1alpha1.WorkspaceSource)) *v1alpha1.Chat {
+func (w *world) newStoredChat(name string, change func(*v1beta1.WorkspaceSource)) *v1beta1.Chat {
 	w.t.Helper()
 	w.template("shell")
-	source := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{
-		Name: "shell", Storage: &v1alpha1.WorkspaceStorage{Size: "64Mi"}}}
+	source := &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{
+		Name: "shell", Storage: &v1beta1.WorkspaceStorage{Size: "64Mi"}}}
 	change(source)
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatSpec{Prompt: "Work.", Workspace: source}}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta(name), Spec: v1beta1.ChatSpec{Prompt: "Work.", Workspace: source}}
 	w.create(chat)
 	return chat
 }
 
-func asItIs(*v1alpha1.WorkspaceSource) {}
+func asItIs(*v1beta1.WorkspaceSource) {}
 
 // housing is the pod of the namespace's one workspace; nil while there is none.
 func (w *world) housing() *corev1.Pod {
@@ -87,7 +87,7 @@ type executed struct {
 	Note     string `json:"note"`
 }
 
-func (w *world) executed(r v1alpha1.ToolResult) (e executed) {
+func (w *world) executed(r v1beta1.ToolResult) (e executed) {
 	w.t.Helper()
 	if err := json.Unmarshal([]byte(r.Output), &e); err != nil {
 		w.t.Errorf("the result %q is none of a command: %v", r.Output, err)
@@ -102,12 +102,12 @@ func run(command string) modelserver.ToolCall {
 func TestIdleWorkspaceStopsAndNextCallFindsFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "notes/one.txt", "content": "remember me\n"})))
-	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.IdleSeconds = new(int32(3)) })
+	chat := w.newStoredChat("c", func(s *v1beta1.WorkspaceSource) { s.IdleSeconds = new(int32(3)) })
 	w.ready("c", 4)
 	claim, volume := w.storage("c")
 	w.eventually("the workspace is stopped and its pod gone", func() bool {
 		ws := w.workspace("c")
-		return ws.Status.Phase == v1alpha1.WorkspacePhaseStopped && ws.Status.Pod == nil && w.housing() == nil
+		return ws.Status.Phase == v1beta1.WorkspacePhaseStopped && ws.Status.Pod == nil && w.housing() == nil
 	})
 
 	w.script(works(callOf("read_file", map[string]any{"path": "notes/one.txt"})))
@@ -127,11 +127,11 @@ func TestIdleWorkspaceStopsAndNextCallFindsFiles(t *testing.T) {
 func TestRetainedStorageOutlivesChat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "kept.txt", "content": "kept"})))
-	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.DeletionPolicy = v1alpha1.WorkspaceRetain })
+	chat := w.newStoredChat("c", func(s *v1beta1.WorkspaceSource) { s.DeletionPolicy = v1beta1.WorkspaceRetain })
 	w.ready("c", 4)
 	claim, volume := w.storage("c")
 	check.OK(t, c.Delete(t.Context(), chat))
-	ws := &v1alpha1.Workspace{ObjectMeta: w.meta("c")}
+	ws := &v1beta1.Workspace{ObjectMeta: w.meta("c")}
 	w.eventually("its workspace and the pod are gone", func() bool { return w.gone(ws) && w.housing() == nil })
 	if w.gone(claim) || !claim.DeletionTimestamp.IsZero() || w.gone(volume) || volume.Status.Phase != corev1.VolumeBound {
 		t.Errorf("the claim is %+v, its volume %+v", claim, volume.Status)

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/check"
@@ -40,9 +40,9 @@ func TestConcurrentCommandsOfTwentyChatsStayIsolated(t *testing.T) {
 	w.template("shell")
 	for n := range chats {
 		name := fmt.Sprintf("c-%d", n)
-		w.create(&v1alpha1.Chat{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
-			Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell",
-				Parameters: []v1alpha1.WorkspaceParameter{{Name: "who", Value: name}}}}}})
+		w.create(&v1beta1.Chat{ObjectMeta: w.meta(name), Spec: v1beta1.ChatSpec{Prompt: "Work.",
+			Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell",
+				Parameters: []v1beta1.WorkspaceParameter{{Name: "who", Value: name}}}}}})
 	}
 	for n := range chats {
 		name := fmt.Sprintf("c-%d", n)
@@ -69,8 +69,8 @@ func TestConcurrentCommandsOfTwentyChatsStayIsolated(t *testing.T) {
 // withInitContainer is the pod of a workspace as the manager makes it with --workspace-agent=InitContainer.
 func (w *world) withInitContainer() *corev1.Pod {
 	w.t.Helper()
-	ws := &v1alpha1.Workspace{ObjectMeta: w.meta("c"), Spec: v1alpha1.WorkspaceSpec{Source: v1alpha1.WorkspaceSource{
-		PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}}
+	ws := &v1beta1.Workspace{ObjectMeta: w.meta("c"), Spec: v1beta1.WorkspaceSpec{Source: v1beta1.WorkspaceSource{
+		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}}}
 	ws.UID = uuid.NewUUID()
 	from := &corev1.PodTemplate{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64(5)),
@@ -97,8 +97,8 @@ func TestWorkspaceRunsAgentCopiedByInitContainer(t *testing.T) {
 		}
 	}
 	w.create(pod)
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
-		Workspace: &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: pod.Name}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Work.",
+		Workspace: &v1beta1.WorkspaceSource{PodRef: &v1beta1.WorkspacePodReference{Name: pod.Name}}}})
 	w.ready("c", 8)
 	results := w.results("c")
 	got := w.executed(results[1])
@@ -129,10 +129,10 @@ func TestDeletedSubChatCancelsOnlyItsOwnCommand(t *testing.T) {
 	w := newWorld(t, works(run(background+" &"),
 		run("trap 'cat /proc/uptime >ended; exit 4' TERM; echo yes >begun; while true; do sleep 0.01; done")))
 	w.template("shell")
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("root"), Spec: v1alpha1.ChatSpec{Workspace: &v1alpha1.WorkspaceSource{
-		PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
-	sub := &v1alpha1.Chat{ObjectMeta: w.meta("sub"), Spec: v1alpha1.ChatSpec{
-		Prompt: "Work.", ParentRef: &v1alpha1.ChatReference{Name: "root"}}}
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("root"), Spec: v1beta1.ChatSpec{Workspace: &v1beta1.WorkspaceSource{
+		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}}})
+	sub := &v1beta1.Chat{ObjectMeta: w.meta("sub"), Spec: v1beta1.ChatSpec{
+		Prompt: "Work.", ParentRef: &v1beta1.ChatReference{Name: "root"}}}
 	w.create(sub)
 	pod := w.has("begun", "yes\n")
 

@@ -19,7 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/agentsandbox"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
@@ -42,30 +42,30 @@ func TestChatUsesExternallyManagedPodAsWorkspace(t *testing.T) {
 
 	// It belongs to that chat for ever.
 	w.script(works(run("cat notes")))
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("second"), Spec: v1alpha1.ChatSpec{Prompt: "Read the notes.",
-		Workspace: &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "machine"}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("second"), Spec: v1beta1.ChatSpec{Prompt: "Read the notes.",
+		Workspace: &v1beta1.WorkspaceSource{PodRef: &v1beta1.WorkspacePodReference{Name: "machine"}}}})
 	w.ready("second", 4)
 	if got := w.results("second")[0]; !got.IsError || !strings.Contains(got.Output, "PodInUse") {
 		t.Errorf("another chat reads %+v", got)
 	}
 
 	check.OK(t, c.Delete(t.Context(), chat))
-	its := &v1alpha1.Workspace{ObjectMeta: w.meta("machinist")}
+	its := &v1beta1.Workspace{ObjectMeta: w.meta("machinist")}
 	w.eventually("its workspace is gone", func() bool { return w.gone(its) })
 	if pod := w.housing(); pod == nil || !pod.DeletionTimestamp.IsZero() {
 		t.Errorf("the pod went with the chat: %+v", pod)
 	}
 	w.eventually("the workspace of the other chat says that the pod is to be recreated", func() bool {
-		ready := meta.FindStatusCondition(w.workspace("second").Status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(w.workspace("second").Status.Conditions, v1beta1.ConditionReady)
 		return ready.Reason == "PodInUse" && strings.Contains(ready.Message, "was the workspace of another chat")
 	})
 
 	// A chat that comes when both are gone finds out by its calls alone.
 	second := w.workspace("second")
-	check.OK(t, c.Delete(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("second")}))
+	check.OK(t, c.Delete(t.Context(), &v1beta1.Chat{ObjectMeta: w.meta("second")}))
 	w.eventually("the workspace of the other chat is gone", func() bool { return w.gone(second) })
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("third"), Spec: v1alpha1.ChatSpec{Prompt: "Read the notes.",
-		Workspace: &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "machine"}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("third"), Spec: v1beta1.ChatSpec{Prompt: "Read the notes.",
+		Workspace: &v1beta1.WorkspaceSource{PodRef: &v1beta1.WorkspacePodReference{Name: "machine"}}}})
 	w.ready("third", 4)
 	if got := w.results("third")[0]; !got.IsError || !strings.Contains(got.Output, "BoundToAnother") {
 		t.Errorf("a third chat reads %+v", got)
@@ -98,25 +98,25 @@ func withAgentSandbox(t *testing.T) {
 
 func TestChatUsesSandboxFromWarmPool(t *testing.T) {
 	w := newWorld(t, works(run("echo begun >>notes; cat notes")))
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("early"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
-		Workspace: &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "shells"}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("early"), Spec: v1beta1.ChatSpec{Prompt: "Work.",
+		Workspace: &v1beta1.WorkspaceSource{WarmPoolRef: &v1beta1.WarmPoolReference{Name: "shells"}}}})
 	w.ready("early", 4)
 	if got := w.results("early")[0]; !got.IsError || !strings.Contains(got.Output, "install it") {
 		t.Errorf("without agent-sandbox the model reads %+v", got)
 	}
 	early := w.workspace("early")
-	check.OK(t, c.Delete(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("early")}))
+	check.OK(t, c.Delete(t.Context(), &v1beta1.Chat{ObjectMeta: w.meta("early")}))
 	w.eventually("the workspace of that chat is gone", func() bool { return w.gone(early) })
 
 	withAgentSandbox(t)
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("astray"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
-		Workspace: &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "none"}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("astray"), Spec: v1beta1.ChatSpec{Prompt: "Work.",
+		Workspace: &v1beta1.WorkspaceSource{WarmPoolRef: &v1beta1.WarmPoolReference{Name: "none"}}}})
 	w.eventually("the workspace says that it waits for its pool", func() bool {
-		var ws v1alpha1.Workspace
+		var ws v1beta1.Workspace
 		if c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "astray"}, &ws) != nil {
 			return false
 		}
-		ready := meta.FindStatusCondition(ws.Status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(ws.Status.Conditions, v1beta1.ConditionReady)
 		return ready != nil && strings.Contains(ready.Message, "WarmPoolNotFound")
 	})
 	chat := w.sample("agent-sandbox", "workspace-warmpool.yaml")[0]
@@ -144,7 +144,7 @@ func TestChatUsesSandboxFromWarmPool(t *testing.T) {
 	}
 	w.eventually("it is suspended and has no pod", func() bool {
 		ws = w.workspace("quick")
-		return ws.Status.Phase == v1alpha1.WorkspacePhaseStopped && ws.Status.Pod == nil && w.gone(warm.DeepCopy())
+		return ws.Status.Phase == v1beta1.WorkspacePhaseStopped && ws.Status.Pod == nil && w.gone(warm.DeepCopy())
 	})
 	w.script(works(run("echo again >>notes; cat notes")))
 	w.say("quick", "again", "Go on.")

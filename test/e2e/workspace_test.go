@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
@@ -28,8 +28,8 @@ func (w *world) template(name string, change ...func(*corev1.PodSpec)) {
 	w.t.Helper()
 	made := &corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name,
-			Labels:      map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"},
-			Annotations: map[string]string{v1alpha1.AnnotationParameters: "- {name: who, default: world, places: [env/WHO]}"}},
+			Labels:      map[string]string{v1beta1.LabelWorkspaceTemplate: "true"},
+			Annotations: map[string]string{v1beta1.AnnotationParameters: "- {name: who, default: world, places: [env/WHO]}"}},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64(5)),
 			Containers: []corev1.Container{{Name: "tools", Image: toolbox,
@@ -64,7 +64,7 @@ func callOf(name string, arguments map[string]any) modelserver.ToolCall {
 }
 
 // results are those of the chat's calls, in their order.
-func (w *world) results(chat string) (results []v1alpha1.ToolResult) {
+func (w *world) results(chat string) (results []v1beta1.ToolResult) {
 	w.t.Helper()
 	for _, m := range w.history(chat) {
 		for i := range m.Spec.Parts {
@@ -76,9 +76,9 @@ func (w *world) results(chat string) (results []v1alpha1.ToolResult) {
 	return results
 }
 
-func (w *world) workspace(name string) *v1alpha1.Workspace {
+func (w *world) workspace(name string) *v1beta1.Workspace {
 	w.t.Helper()
-	var ws v1alpha1.Workspace
+	var ws v1beta1.Workspace
 	if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &ws); err != nil {
 		w.t.Fatalf("reading workspace %s: %v", name, err)
 	}
@@ -105,9 +105,9 @@ func TestAModelWorksInAWorkspace(t *testing.T) {
 		callOf("read_file", map[string]any{"path": "../../etc/passwd"}),
 	))
 	w.template("shell")
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Greet them.",
-		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell",
-			Parameters: []v1alpha1.WorkspaceParameter{{Name: "who", Value: "everybody; exit 9"}}}}}}
+	chat := &v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Greet them.",
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell",
+			Parameters: []v1beta1.WorkspaceParameter{{Name: "who", Value: "everybody; exit 9"}}}}}}
 	w.create(chat)
 	w.ready("c", 26)
 	for i, want := range []string{"greet.sh", `"exit_code":3`, "+exit 0", "hello, everybody; exit 9", "background_process_id",
@@ -118,8 +118,8 @@ func TestAModelWorksInAWorkspace(t *testing.T) {
 	}
 	check.Contains(t, w.results("c")[3].Output, "65532")
 	ws := w.workspace("c")
-	if ws.Status.Phase != v1alpha1.WorkspacePhaseReady || ws.Status.Directory != "/workspace" ||
-		!meta.IsStatusConditionTrue(ws.Status.Conditions, v1alpha1.ConditionReady) {
+	if ws.Status.Phase != v1beta1.WorkspacePhaseReady || ws.Status.Directory != "/workspace" ||
+		!meta.IsStatusConditionTrue(ws.Status.Conditions, v1beta1.ConditionReady) {
 		t.Errorf("the workspace is %+v", ws.Status)
 	}
 	check.OK(t, c.Delete(t.Context(), chat))
@@ -150,8 +150,8 @@ func TestProcessesOfRootDoNotEscapeTheirCall(t *testing.T) {
 				s.HostUsers = &hostUsers
 				s.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0)), RunAsNonRoot: new(false)}
 			})
-			w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Try to escape.",
-				Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
+			w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Try to escape.",
+				Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}}})
 			w.ready("c", 12)
 			for i, want := range []string{`"output":"0\n"`, `left\n`, `"descendants":[{"pid":`,
 				`"state":"exited"`, `"output":"0\n"`} {
@@ -166,8 +166,8 @@ func TestProcessesOfRootDoNotEscapeTheirCall(t *testing.T) {
 func TestCallsReportWhyWorkspaceCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("execute", map[string]any{"command": "true"})))
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
-		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "none"}}}})
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c"), Spec: v1beta1.ChatSpec{Prompt: "Work.",
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "none"}}}})
 	w.ready("c", 4)
 	if got := w.results("c")[0]; !got.IsError || !strings.Contains(got.Output, "there is no PodTemplate none") {
 		t.Errorf("the result is %+v", got)

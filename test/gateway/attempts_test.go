@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -21,7 +21,7 @@ type door struct{ method, path, body string }
 
 // doors are all of them, in a namespace.
 func doors(namespace string) []door {
-	ours, compatible := "/v1alpha1/namespaces/"+namespace, "/namespaces/"+namespace+"/v1"
+	ours, compatible := "/v1beta1/namespaces/"+namespace, "/namespaces/"+namespace+"/v1"
 	return []door{
 		{"GET", ours + "/chats", ""}, {"GET", ours + "/chats?watch", ""}, {"POST", ours + "/chats", `{"spec":{}}`},
 		{"GET", ours + "/chats/c", ""}, {"PATCH", ours + "/chats/c", `{"spec":{"title":"x"}}`},
@@ -133,11 +133,11 @@ func heads(t *testing.T, d door, answer *http.Response) {
 }
 
 // unchanged checks that nothing was done to the chat, nor said in it, nor another one made.
-func (w *world) unchanged(t *testing.T, before *v1alpha1.Chat) {
+func (w *world) unchanged(t *testing.T, before *v1beta1.Chat) {
 	t.Helper()
-	var chats v1alpha1.ChatList
-	var messages v1alpha1.ChatMessageList
-	var approvals v1alpha1.ToolApprovalList
+	var chats v1beta1.ChatList
+	var messages v1beta1.ChatMessageList
+	var approvals v1beta1.ToolApprovalList
 	for _, list := range []client.ObjectList{&chats, &messages, &approvals} {
 		check.OK(t, cluster.Client.List(t.Context(), list, client.InNamespace(w.namespace)))
 	}
@@ -200,7 +200,7 @@ func TestSlowRequestBodyTimesOutWithoutBlockingOthers(t *testing.T) {
 	w := newWorld(t)
 	w.tell("c", 2)
 	slow, other := w.person("slow", "parley-chat-admin"), w.person("other", "parley-chat-admin")
-	ours, compatible := "/v1alpha1/namespaces/"+w.namespace, "/namespaces/"+w.namespace+"/v1"
+	ours, compatible := "/v1beta1/namespaces/"+w.namespace, "/namespaces/"+w.namespace+"/v1"
 	paths := []string{ours + "/chats", ours + "/chats/c/messages", compatible + "/responses",
 		compatible + "/chat/completions", compatible + "/messages"}
 	ended := make(chan string, len(paths))

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/browser"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -51,7 +51,7 @@ func TestTabShowsAllMissedEventsAfterSleep(t *testing.T) {
 		s.commit()
 	}
 	s.extend(300)
-	write(t, []*v1alpha1.ChatMessage{s.question("And now?")})
+	write(t, []*v1beta1.ChatMessage{s.question("And now?")})
 	episode := s.attempt()
 	episode.Publish("Assistant", parts.Part{Type: parts.Text, ID: "0", Text: "I am about to say it."})
 
@@ -95,17 +95,17 @@ func TestNothingElsewhereIsLoadedForAPage(t *testing.T) {
 	s := w.tell("c", 0)
 	question := s.question("")
 	question.Spec.Content = ""
-	question.Spec.Parts = []v1alpha1.MessagePart{
-		{Type: v1alpha1.PartText, Text: new("What is it? ![a](" + elsewhere.URL + "/a.png)")},
-		{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "far.png", MediaType: "image/png",
+	question.Spec.Parts = []v1beta1.MessagePart{
+		{Type: v1beta1.PartText, Text: new("What is it? ![a](" + elsewhere.URL + "/a.png)")},
+		{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{Name: "far.png", MediaType: "image/png",
 			URL: "https://files.example/far.png"}},
-		{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "near.png", MediaType: "image/png", Data: pixel}},
-		{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "evil.svg", MediaType: "image/svg+xml",
+		{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{Name: "near.png", MediaType: "image/png", Data: pixel}},
+		{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{Name: "evil.svg", MediaType: "image/svg+xml",
 			Data: base64.StdEncoding.EncodeToString([]byte(`<svg xmlns="http://www.w3.org/2000/svg"><image href="` +
 				elsewhere.URL + `"/></svg>`))}}}
-	write(t, []*v1alpha1.ChatMessage{question, s.answer(chattest.Says("[![b](" + elsewhere.URL + "/b.png)](" +
+	write(t, []*v1beta1.ChatMessage{question, s.answer(chattest.Says("[![b](" + elsewhere.URL + "/b.png)](" +
 		elsewhere.URL + ")\n\n<img src=" + elsewhere.URL + ">\n\n[c]: " + elsewhere.URL + "/c.png\n\n![d][c]"))})
-	s.chat.Status.Phase = v1alpha1.ChatWaiting
+	s.chat.Status.Phase = v1beta1.ChatWaiting
 	s.commit()
 	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user"), "c")
 	p.Sees("article.user a", "image: a")

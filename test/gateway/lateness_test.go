@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -141,7 +141,7 @@ func (w *world) generate(b *testing.B, stories []*story) (said *atomic.Int64, st
 	b.Helper()
 	episodes := make([]*publish.Episode, len(stories))
 	atOnce(len(stories), func(i int) {
-		write(b, []*v1alpha1.ChatMessage{stories[i].question("And now?")})
+		write(b, []*v1beta1.ChatMessage{stories[i].question("And now?")})
 		episodes[i] = stories[i].attempt()
 	})
 	said = &atomic.Int64{}
@@ -256,7 +256,7 @@ func (w *world) request(b *testing.B, chat, token string) (net.Conn, *bufio.Read
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := fmt.Fprintf(conn, "GET /v1alpha1/namespaces/%s/chats/%s/stream?last=10 HTTP/1.1\r\nHost: %s\r\n"+
+	if _, err := fmt.Fprintf(conn, "GET /v1beta1/namespaces/%s/chats/%s/stream?last=10 HTTP/1.1\r\nHost: %s\r\n"+
 		"Authorization: Bearer %s\r\n\r\n", w.namespace, chat, address, token); err != nil {
 		return conn, nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/browser"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
@@ -87,7 +87,7 @@ func TestTokenExpiryDuringUseLosesNothing(t *testing.T) {
 	p.Gone("dialog", "Who are you?")
 	p.Type("#compose", ", and did")
 	p.Key("Enter")
-	var sent v1alpha1.ChatMessageList
+	var sent v1beta1.ChatMessageList
 	waiting.Until(t, time.Minute, "the message is there", func() bool {
 		err := cluster.Client.List(t.Context(), &sent, client.InNamespace(w.namespace))
 		return err == nil && len(sent.Items) == 3

@@ -80,7 +80,7 @@ func took(do func()) float64 {
 
 func (w *world) send(b *testing.B, chat, token, name string) {
 	b.Helper()
-	message := door{"POST", "/v1alpha1/namespaces/" + w.namespace + "/chats/" + chat + "/messages",
+	message := door{"POST", "/v1beta1/namespaces/" + w.namespace + "/chats/" + chat + "/messages",
 		`{"name":"` + name + `","content":"Why does node-7 not get ready?"}`}
 	answer, body := w.knocks(b, message, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
 	if answer.StatusCode != http.StatusCreated {

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/test/kit/chattest"
@@ -21,7 +21,7 @@ import (
 type story struct {
 	t    testing.TB
 	w    *world
-	chat *v1alpha1.Chat
+	chat *v1beta1.Chat
 	pod  *pod // that has its attempts
 }
 
@@ -38,7 +38,7 @@ func (w *world) tell(name string, messages int) *story {
 func (s *story) extend(messages int) {
 	s.t.Helper()
 	h := &s.chat.Status.History
-	made := make([]*v1alpha1.ChatMessage, 0, messages)
+	made := make([]*v1beta1.ChatMessage, 0, messages)
 	for range messages {
 		if h.Length%2 == 0 {
 			made = append(made, s.question(fmt.Sprintf("Question %d?", h.Length)))
@@ -47,25 +47,25 @@ func (s *story) extend(messages int) {
 		}
 	}
 	write(s.t, made)
-	s.chat.Status.Phase = v1alpha1.ChatWaiting
+	s.chat.Status.Phase = v1beta1.ChatWaiting
 	s.commit()
 }
 
 // question is what a person says next.
-func (s *story) question(text string) *v1alpha1.ChatMessage {
+func (s *story) question(text string) *v1beta1.ChatMessage {
 	h := &s.chat.Status.History
 	m := chattest.In(s.chat.Namespace, chattest.User(s.chat.Name, fmt.Sprintf("%s-q%d", s.chat.Name, h.Length),
 		chattest.Content(text)))
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(s.chat.UID), Parent: h.Head,
+	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted, ChatUID: string(s.chat.UID), Parent: h.Head,
 		Index: new(h.Length), HistoryVersion: h.Version + 1}
-	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: m.Name, Parent: h.Head, Index: h.Length,
+	s.chat.Status.Turn = &v1beta1.TurnStatus{Message: m.Name, Parent: h.Head, Index: h.Length,
 		HistoryVersion: h.Version + 1}
 	h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
 	return m
 }
 
 // answer is what the model says next.
-func (s *story) answer(replies ...chattest.Reply) *v1alpha1.ChatMessage {
+func (s *story) answer(replies ...chattest.Reply) *v1beta1.ChatMessage {
 	h := &s.chat.Status.History
 	s.chat.Status.Generation = s.generation()
 	m := chattest.Answer(s.chat, replies...)
@@ -74,8 +74,8 @@ func (s *story) answer(replies ...chattest.Reply) *v1alpha1.ChatMessage {
 	return m
 }
 
-func (s *story) generation() *v1alpha1.GenerationStatus {
-	return &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: s.pod.name,
+func (s *story) generation() *v1beta1.GenerationStatus {
+	return &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant, Pod: s.pod.name,
 		ModelConfig: "default", StartedAt: metav1.NowMicro()}
 }
 
@@ -87,7 +87,7 @@ func (s *story) commit() {
 // attempt begins a reply whose parts are streamed.
 func (s *story) attempt() *publish.Episode {
 	s.t.Helper()
-	s.chat.Status.Phase, s.chat.Status.Generation = v1alpha1.ChatRunning, s.generation()
+	s.chat.Status.Phase, s.chat.Status.Generation = v1beta1.ChatRunning, s.generation()
 	episode, err := s.pod.generator.Open(s.t.Context(), fence.Fence{ChatUID: string(s.chat.UID),
 		HistoryVersion: s.chat.Status.History.Version, Attempt: 1})
 	check.OK(s.t, err)
@@ -96,9 +96,9 @@ func (s *story) attempt() *publish.Episode {
 }
 
 // write creates messages, several at a time, with their status.
-func write(t testing.TB, messages []*v1alpha1.ChatMessage) {
+func write(t testing.TB, messages []*v1beta1.ChatMessage) {
 	t.Helper()
-	queue := make(chan *v1alpha1.ChatMessage)
+	queue := make(chan *v1beta1.ChatMessage)
 	var writing sync.WaitGroup
 	for range 8 {
 		writing.Go(func() {

@@ -136,7 +136,7 @@ func (w *world) openTabs(b *testing.B, stories []*story) *audience {
 	var listening sync.WaitGroup
 	b.Cleanup(func() { cancel(); listening.Wait() })
 	client := &http.Client{Transport: &http.Transport{}}
-	base := w.gateway.URL + "/v1alpha1/namespaces/" + w.namespace + "/chats"
+	base := w.gateway.URL + "/v1beta1/namespaces/" + w.namespace + "/chats"
 	for person := range people {
 		token := w.person(fmt.Sprintf("person-%d", person), "parley-chat-user")
 		for tab := range tabsEach {

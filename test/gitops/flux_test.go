@@ -81,7 +81,7 @@ func (f *flux) apply(t *testing.T, git repository) []string {
 	var stale []*unstructured.Unstructured
 	for _, gone := range f.inventory.Diff(applied) {
 		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(gone.GroupKind.WithVersion("v1alpha1"))
+		o.SetGroupVersionKind(gone.GroupKind.WithVersion("v1beta1"))
 		o.SetNamespace(gone.Namespace)
 		o.SetName(gone.Name)
 		stale = append(stale, o)

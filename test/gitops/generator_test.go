@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -44,7 +44,7 @@ func playPods(t *testing.T, ns string) {
 
 // answerAll answers each attempt that is under way in the namespace.
 func answerAll(ctx context.Context, ns string) error {
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	if err := cluster.Client.List(ctx, &chats, client.InNamespace(ns)); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
 	}
@@ -62,14 +62,14 @@ func answerAll(ctx context.Context, ns string) error {
 }
 
 // replies is what the chat's pod has to say to the attempt under way.
-func replies(chat *v1alpha1.Chat) chattest.Reply {
+func replies(chat *v1beta1.Chat) chattest.Reply {
 	switch {
 	case chat.Name == "broken":
-		return chattest.Fails(v1alpha1.ErrorAuthenticationFailed, func(e *v1alpha1.GenerationError) {
+		return chattest.Fails(v1beta1.ErrorAuthenticationFailed, func(e *v1beta1.GenerationError) {
 			e.Message, e.Advice = "The key is refused", "Put a valid key into the Secret, then send a message to continue"
 			e.StatusCode = 401
 		})
-	case chat.Status.Generation.Action == v1alpha1.ActionExecuteTools:
+	case chat.Status.Generation.Action == v1beta1.ActionExecuteTools:
 		return chattest.Results("call")
 	case chat.Name == "busy" && chat.Status.History.Length < busySteps:
 		return chattest.Calls("call")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 )
 
@@ -110,7 +110,7 @@ func TestHealthIsOpenUntilTheGenerationIsObserved(t *testing.T) {
 				o := &unstructured.Unstructured{Object: map[string]any{
 					"spec": map[string]any{}, "status": map[string]any{"observedGeneration": int64(1), "conditions": answered},
 				}}
-				o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+				o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 				o.SetName("o")
 				o.SetGeneration(1)
 				checks := readHealth(t)
@@ -157,7 +157,7 @@ func TestArgoCDHealthFollowsSuspensionAndOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &unstructured.Unstructured{Object: map[string]any{"spec": c.spec, "status": c.status}}
-			o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(c.kind))
+			o.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(c.kind))
 			o.SetGeneration(1)
 			got, err := health.GetResourceHealth(o, checks)
 			if err != nil {
@@ -171,9 +171,9 @@ func TestArgoCDHealthFollowsSuspensionAndOutcome(t *testing.T) {
 }
 
 func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
-	chat := &v1alpha1.Chat{TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"}}
-	chat.Name, chat.Generation, chat.Status.Phase = "c", 1, v1alpha1.ChatWaiting
-	conditions.MarkAdvisor(&chat.Status, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound,
+	chat := &v1beta1.Chat{TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "Chat"}}
+	chat.Name, chat.Generation, chat.Status.Phase = "c", 1, v1beta1.ChatWaiting
+	conditions.MarkAdvisor(&chat.Status, &v1beta1.GenerationError{Reason: v1beta1.ErrorModelConfigNotFound,
 		Message: "create it"}, time.Now())
 	conditions.Chat(&chat.Status, conditions.ChatFacts{Generation: 1, Now: time.Now()})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(chat)
@@ -186,8 +186,8 @@ func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
 }
 
 func TestChatModelConfigWithMissingFallbackIsHealthy(t *testing.T) {
-	config := &v1alpha1.ChatModelConfig{
-		TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatModelConfig"},
+	config := &v1beta1.ChatModelConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ChatModelConfig"},
 	}
 	config.Name, config.Generation = "default", 1
 	conditions.ModelConfig(config, conditions.ModelConfigFacts{Missing: []string{"second"}}, time.Now())

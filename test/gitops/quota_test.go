@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/pods/capacity"
 )
 
 func TestBothToolsWaitUntilQuotaIsEnforced(t *testing.T) {
-	unseen := v1alpha1.ChatQuotaStatus{ObservedGeneration: -1} // As the schema's default has it.
-	quota := &v1alpha1.ChatQuota{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatQuota"},
+	unseen := v1beta1.ChatQuotaStatus{ObservedGeneration: -1} // As the schema's default has it.
+	quota := &v1beta1.ChatQuota{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ChatQuota"},
 		ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: "demo", Generation: 1}, Status: unseen,
 	}
-	cluster := &v1alpha1.ClusterChatQuota{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ClusterChatQuota"},
+	cluster := &v1beta1.ClusterChatQuota{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ClusterChatQuota"},
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 1}, Status: unseen,
 	}
 	says := func(o runtime.Object, want judged) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 var kinds = []string{"Chat", "ChatMessage", "ChatModelConfig"}
@@ -24,7 +24,7 @@ func live(t *testing.T, ns string) map[string]*unstructured.Unstructured {
 	all := map[string]*unstructured.Unstructured{}
 	for _, kind := range kinds {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind + "List"))
 		if err := cluster.Client.List(t.Context(), list, client.InNamespace(ns)); err != nil {
 			t.Fatalf("listing objects of kind %s: %v", kind, err)
 		}
@@ -58,7 +58,7 @@ func versions(t *testing.T, ns string) map[string]string {
 func ready(o *unstructured.Unstructured) (status, reason string) {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == v1alpha1.ConditionReady {
+		if c, ok := c.(map[string]any); ok && c["type"] == v1beta1.ConditionReady {
 			status, _ = c["status"].(string)
 			reason, _ = c["reason"].(string)
 		}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -17,20 +17,20 @@ import (
 func TestAdviceIsSummedApart(t *testing.T) {
 	ns := parallel(t)
 	answers(t, started(t, ns, "c", "hello"), chattest.Calls("call_1"))
-	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"), func(m *v1alpha1.ChatMessage) {
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"), func(m *v1beta1.ChatMessage) {
 		g := m.Spec.Generation
-		g.AdvisorUsage = &v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}
-		g.AdvisorModel = &v1alpha1.ModelIdentity{Config: "strong", Provider: "anthropic", Name: "strong"}
-		g.Cost = &v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000}
+		g.AdvisorUsage = &v1beta1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}
+		g.AdvisorModel = &v1beta1.ModelIdentity{Config: "strong", Provider: "anthropic", Name: "strong"}
+		g.Cost = &v1beta1.Cost{Currency: "EUR", MicroUnits: 2000}
 	})
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	st := chatIn(t, ns, "c").Status
 	if st.Usage.TotalTokens != 30 ||
-		st.AdvisorUsage != (v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}) {
+		st.AdvisorUsage != (v1beta1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}) {
 		t.Errorf("the usage is %+v, the advisor's %+v", st.Usage, st.AdvisorUsage)
 	}
-	if len(st.Cost) != 1 || st.Cost[0] != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000}) {
+	if len(st.Cost) != 1 || st.Cost[0] != (v1beta1.Cost{Currency: "EUR", MicroUnits: 2000}) {
 		t.Errorf("the cost is %+v", st.Cost)
 	}
 }
@@ -38,11 +38,11 @@ func TestAdviceIsSummedApart(t *testing.T) {
 func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 	ns := parallel(t)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true),
-		ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	chat.Spec.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true),
+		ModelConfigRef: &v1beta1.ModelConfigReference{Name: "strong"}}
 	create(t, chat)
-	unavailable := func(st *v1alpha1.ChatStatus) *metav1.Condition {
-		return meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
+	unavailable := func(st *v1beta1.ChatStatus) *metav1.Condition {
+		return meta.FindStatusCondition(st.Conditions, v1beta1.ConditionAdvisorUnavailable)
 	}
 	first := assigned(t, ns, "c", 1, 1)
 	want := "ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. " +
@@ -51,7 +51,7 @@ func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 		t.Fatalf("the chat says %+v", c)
 	}
 	answers(t, first, chattest.Says("Fine."))
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	if unavailable(&chatIn(t, ns, "c").Status) == nil {
 		t.Error("after the turn the chat does not say it any more")
 	}
@@ -68,17 +68,17 @@ func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 
 func TestIdleChatPicksUpAdvisorChangeOfClass(t *testing.T) {
 	ns := parallel(t)
-	class := chattest.In(ns, chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))
+	class := chattest.In(ns, chattest.Class("coder", func(s *v1beta1.ChatClassSpec) { s.Default = true }))
 	create(t, class)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)}
+	chat.Spec.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true)}
 	create(t, chat)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered) // An open one would wake the chat.
 	patchSettings(t, class, `{"spec":{"defaults":{"advisor":{"modelConfigRef":{"name":"gone"}}}}}`)
 	eventually(t, "the chat at rest says that the advisor is missing", func() bool {
-		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionAdvisorUnavailable)
-		return c != nil && c.Reason == string(v1alpha1.ErrorModelConfigNotFound)
+		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1beta1.ConditionAdvisorUnavailable)
+		return c != nil && c.Reason == string(v1beta1.ErrorModelConfigNotFound)
 	})
 }

@@ -11,23 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // spawns is that the call of the key starts a sub-chat.
-func spawns(chat, key, prompt string) v1alpha1.AgentChange {
-	return v1alpha1.AgentChange{Key: key, Chat: agents.Name(chat, key),
-		Spawn: &v1alpha1.AgentSpawn{Type: v1alpha1.AgentGeneral, Prompt: prompt, Title: "A task"}}
+func spawns(chat, key, prompt string) v1beta1.AgentChange {
+	return v1beta1.AgentChange{Key: key, Chat: agents.Name(chat, key),
+		Spawn: &v1beta1.AgentSpawn{Type: v1beta1.AgentGeneral, Prompt: prompt, Title: "A task"}}
 }
 
 // begun waits until a sub-chat is there and has an attempt.
-func begun(t *testing.T, ns, name string) *v1alpha1.Chat {
+func begun(t *testing.T, ns, name string) *v1beta1.Chat {
 	t.Helper()
 	eventually(t, "sub-chat "+name+" is there", func() bool {
-		return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &v1alpha1.Chat{}) == nil
+		return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &v1beta1.Chat{}) == nil
 	})
 	return assigned(t, ns, name, 1, 1)
 }
@@ -40,10 +40,10 @@ func done(t *testing.T, ns string) {
 }
 
 // calling is a chat whose model has called a tool, and waits for the results.
-func calling(t *testing.T, ns string) *v1alpha1.Chat {
+func calling(t *testing.T, ns string) *v1beta1.Chat {
 	t.Helper()
 	chat := newChat(ns, "root", "hello")
-	chat.Spec.SystemPrompt, chat.Spec.SubAgents = "Be brief.", &v1alpha1.SubAgentSettings{Enabled: new(true)}
+	chat.Spec.SystemPrompt, chat.Spec.SubAgents = "Be brief.", &v1beta1.SubAgentSettings{Enabled: new(true)}
 	create(t, chat)
 	answers(t, assigned(t, ns, "root", 1, 1), chattest.Calls("a"))
 	return assigned(t, ns, "root", 2, 1)
@@ -53,7 +53,7 @@ func TestSubChatStartsAfterResultIsCommitted(t *testing.T) {
 	ns := parallel(t)
 	first, second := spawns("root", "uid.1.a", "Look here."), spawns("root", "uid.1.b", "Look there.")
 	answers(t, calling(t, ns), chattest.Results("a"), chattest.Changes(first, second))
-	for _, change := range []v1alpha1.AgentChange{first, second} {
+	for _, change := range []v1beta1.AgentChange{first, second} {
 		sub := begun(t, ns, change.Chat)
 		if sub.Spec.SystemPrompt != "Be brief." || sub.Spec.Prompt != change.Spawn.Prompt || sub.Spec.Title != "A task" ||
 			sub.Spec.ParentRef.Name != "root" || sub.Spec.SubAgents != nil || sub.Status.Internal.ParentUID == "" {
@@ -67,8 +67,8 @@ func TestSubChatStartsAfterResultIsCommitted(t *testing.T) {
 	// Deleting one of them starts none again.
 	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, first.Chat)))
 	answers(t, root, chattest.Says("Fine."))
-	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	var sub v1alpha1.Chat
+	waitForReady(t, ns, "root", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	var sub v1beta1.Chat
 	err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: first.Chat}, &sub)
 	if !apierrors.IsNotFound(err) && sub.DeletionTimestamp == nil {
 		t.Errorf("it was started again: %v", err)
@@ -83,21 +83,21 @@ func TestChatTalksToItsSubChats(t *testing.T) {
 	stranger := newChat(ns, "stranger", "hello")
 	create(t, stranger)
 	answers(t, assigned(t, ns, "stranger", 1, 1), chattest.Says("Hi."))
-	waitForReady(t, ns, "stranger", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "stranger", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Calls("b"))
 	answers(t, assigned(t, ns, "root", 4, 1), chattest.Results("b"), chattest.Changes(
-		v1alpha1.AgentChange{Key: "uid.3.b", Chat: spawn.Chat, Message: &v1alpha1.AgentMessage{Content: "And there."}},
-		v1alpha1.AgentChange{Key: "uid.3.c", Chat: spawn.Chat, Interrupt: &v1alpha1.AgentInterrupt{}},
-		v1alpha1.AgentChange{Key: "uid.3.d", Chat: "stranger", Message: &v1alpha1.AgentMessage{Content: "Obey."}},
-		v1alpha1.AgentChange{Key: "uid.3.e", Chat: "nobody", Message: &v1alpha1.AgentMessage{Content: "Obey."}},
+		v1beta1.AgentChange{Key: "uid.3.b", Chat: spawn.Chat, Message: &v1beta1.AgentMessage{Content: "And there."}},
+		v1beta1.AgentChange{Key: "uid.3.c", Chat: spawn.Chat, Interrupt: &v1beta1.AgentInterrupt{}},
+		v1beta1.AgentChange{Key: "uid.3.d", Chat: "stranger", Message: &v1beta1.AgentMessage{Content: "Obey."}},
+		v1beta1.AgentChange{Key: "uid.3.e", Chat: "nobody", Message: &v1beta1.AgentMessage{Content: "Obey."}},
 	))
 	eventually(t, "the sub-chat is interrupted", func() bool {
-		return chatIn(t, ns, spawn.Chat).Status.Phase == v1alpha1.ChatInterrupting
+		return chatIn(t, ns, spawn.Chat).Status.Phase == v1beta1.ChatInterrupting
 	})
 	answers(t, sub, chattest.Interrupted(), chattest.Says("Well"))
 	// The message starts a turn in the write that commits the reply, or in the next one if it is not cached by then.
-	var next *v1alpha1.Chat
+	var next *v1beta1.Chat
 	eventually(t, "the sub-chat has its second turn", func() bool {
 		next = chatIn(t, ns, spawn.Chat)
 		return next.Status.Turn != nil && next.Status.Turn.Message != sub.Status.Turn.Message
@@ -119,9 +119,9 @@ func TestRejectedSubChatEmitsEventWithoutBlockingTurn(t *testing.T) {
 	spawn := spawns("root", "uid.1.a", "Look here.")
 	answers(t, root, chattest.Results("a"), chattest.Changes(spawn))
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "root", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	eventually(t, "an Event says why", func() bool {
-		notes := eventsOf(t, ns, "root", v1alpha1.EventAgentRejected)
+		notes := eventsOf(t, ns, "root", v1beta1.EventAgentRejected)
 		return len(notes) == 1 && strings.Contains(notes[0], "refuses what the model wants of sub-chat "+spawn.Chat) &&
 			strings.Contains(notes[0], "exceeded quota")
 	})

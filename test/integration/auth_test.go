@@ -9,15 +9,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // identified is a configuration that logs in by workload identity.
-func identified(namespace string, change func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
-	c := &v1alpha1.ChatModelConfig{
+func identified(namespace string, change func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
+	c := &v1beta1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "m-", Namespace: namespace},
-		Spec: v1alpha1.ChatModelConfigSpec{Model: "m", Provider: v1alpha1.ProviderAzure,
-			Auth: &v1alpha1.ModelAuth{Type: v1alpha1.AuthWorkloadIdentity}},
+		Spec: v1beta1.ChatModelConfigSpec{Model: "m", Provider: v1beta1.ProviderAzure,
+			Auth: &v1beta1.ModelAuth{Type: v1beta1.AuthWorkloadIdentity}},
 	}
 	change(&c.Spec)
 	return c
@@ -25,17 +25,17 @@ func identified(namespace string, change func(*v1alpha1.ChatModelConfigSpec)) *v
 
 func TestALoginWithoutAKeyIsTaken(t *testing.T) {
 	ns := bareNamespace(t)
-	for name, change := range map[string]func(*v1alpha1.ChatModelConfigSpec){
-		"azure": func(s *v1alpha1.ChatModelConfigSpec) {
+	for name, change := range map[string]func(*v1beta1.ChatModelConfigSpec){
+		"azure": func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "https://my-resource.services.ai.azure.com/openai/v1"
 		},
-		"azure for governments": func(s *v1alpha1.ChatModelConfigSpec) {
+		"azure for governments": func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "https://my-resource.openai.azure.us/openai/v1"
 		},
-		"google": func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Provider, s.VertexAI = v1alpha1.ProviderGoogle, &v1alpha1.VertexAI{Project: "my-project-1", Location: "us-east4"}
+		"google": func(s *v1beta1.ChatModelConfigSpec) {
+			s.Provider, s.VertexAI = v1beta1.ProviderGoogle, &v1beta1.VertexAI{Project: "my-project-1", Location: "us-east4"}
 		},
-		"bedrock": func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderBedrock },
+		"bedrock": func(s *v1beta1.ChatModelConfigSpec) { s.Provider = v1beta1.ProviderBedrock },
 	} {
 		if err := cluster.Client.Create(t.Context(), identified(ns, change)); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -45,34 +45,34 @@ func TestALoginWithoutAKeyIsTaken(t *testing.T) {
 
 func TestALoginThatCannotBeMeantIsRefused(t *testing.T) {
 	ns := bareNamespace(t)
-	at := func(baseURL string) func(*v1alpha1.ChatModelConfigSpec) {
-		return func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = baseURL }
+	at := func(baseURL string) func(*v1beta1.ChatModelConfigSpec) {
+		return func(s *v1beta1.ChatModelConfigSpec) { s.BaseURL = baseURL }
 	}
-	vertex := func(project, location string) func(*v1alpha1.ChatModelConfigSpec) {
-		return func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Provider, s.VertexAI = v1alpha1.ProviderGoogle, &v1alpha1.VertexAI{Project: project, Location: location}
+	vertex := func(project, location string) func(*v1beta1.ChatModelConfigSpec) {
+		return func(s *v1beta1.ChatModelConfigSpec) {
+			s.Provider, s.VertexAI = v1beta1.ProviderGoogle, &v1beta1.VertexAI{Project: project, Location: location}
 		}
 	}
 	const foreign = "with auth, baseURL must be an https URL of Azure itself"
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.ChatModelConfigSpec)
+		change func(*v1beta1.ChatModelConfigSpec)
 		want   string
 	}{
-		"a key and a login": {func(s *v1alpha1.ChatModelConfigSpec) {
+		"a key and a login": {func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "https://my.openai.azure.com"
-			s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "a", Key: "b"}}
+			s.APIKey = &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "a", Key: "b"}}
 		}, "in place of apiKey"},
-		"a provider without logins": {func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderAnthropic },
+		"a provider without logins": {func(s *v1beta1.ChatModelConfigSpec) { s.Provider = v1beta1.ProviderAnthropic },
 			"auth can only be set for the providers azure, google and bedrock"},
-		"an unknown type": {func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Provider, s.Auth.Type = v1alpha1.ProviderBedrock, "Password"
+		"an unknown type": {func(s *v1beta1.ChatModelConfigSpec) {
+			s.Provider, s.Auth.Type = v1beta1.ProviderBedrock, "Password"
 		}, "spec.auth.type"},
-		"the Gemini API": {func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderGoogle },
+		"the Gemini API": {func(s *v1beta1.ChatModelConfigSpec) { s.Provider = v1beta1.ProviderGoogle },
 			"vertexAI and auth go together"},
-		"Vertex AI of another provider": {func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Provider, s.VertexAI = v1alpha1.ProviderBedrock, &v1alpha1.VertexAI{Project: "p", Location: "global"}
+		"Vertex AI of another provider": {func(s *v1beta1.ChatModelConfigSpec) {
+			s.Provider, s.VertexAI = v1beta1.ProviderBedrock, &v1beta1.VertexAI{Project: "p", Location: "global"}
 		}, "vertexAI and auth go together"},
-		"Vertex AI with a baseURL": {func(s *v1alpha1.ChatModelConfigSpec) {
+		"Vertex AI with a baseURL": {func(s *v1beta1.ChatModelConfigSpec) {
 			vertex("my-project", "global")(s)
 			s.BaseURL = "https://models.example.com"
 		}, "baseURL cannot be set with vertexAI"},

@@ -13,31 +13,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
-func newClass(ns, name string, change ...func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
+func newClass(ns, name string, change ...func(*v1beta1.ChatClassSpec)) *v1beta1.ChatClass {
 	return chattest.In(ns, chattest.Class(name, change...))
 }
 
-func classIn(t *testing.T, ns, name string) *v1alpha1.ChatClass {
+func classIn(t *testing.T, ns, name string) *v1beta1.ChatClass {
 	t.Helper()
-	var class v1alpha1.ChatClass
+	var class v1beta1.ChatClass
 	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &class))
 	return &class
 }
 
 // ofClass is a chat that names a class.
-func ofClass(ns, name, class string) *v1alpha1.Chat {
+func ofClass(ns, name, class string) *v1beta1.Chat {
 	chat := newChat(ns, name, "hello")
 	chat.Spec.ChatClassName = class
 	return chat
 }
 
-func refTo(name string) *v1alpha1.ModelConfigReference {
-	return &v1alpha1.ModelConfigReference{Name: name}
+func refTo(name string) *v1beta1.ModelConfigReference {
+	return &v1beta1.ModelConfigReference{Name: name}
 }
 
 // deleteSettings deletes a class or a configuration and waits until the manager knows. Its watches have no common
@@ -68,21 +68,21 @@ func conditionOf(t *testing.T, ns, chat, condition string) *metav1.Condition {
 func TestChatHasWhatItsClassSays(t *testing.T) {
 	ns := parallel(t)
 	create(t, modelConfig(ns, "strong"))
-	coder := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") })
+	coder := newClass(ns, "coder", func(s *v1beta1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") })
 	create(t, coder)
-	create(t, newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
-		s.Default, s.Defaults.Limits = true, &v1alpha1.ChatLimits{MaxSteps: new(int32(1))}
+	create(t, newClass(ns, "everybody", func(s *v1beta1.ChatClassSpec) {
+		s.Default, s.Defaults.Limits = true, &v1beta1.ChatLimits{MaxSteps: new(int32(1))}
 	}))
 	eventually(t, "the default says that it is one", func() bool {
 		class := classIn(t, ns, "everybody")
-		ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(class.Status.Conditions, v1beta1.ConditionReady)
 		return ready != nil && ready.Message == "Chats have it that name no other" && class.Status.ObservedGeneration == 1
 	})
 
 	create(t, ofClass(ns, "named", "coder"))
 	named := assigned(t, ns, "named", 1, 1)
 	if has := named.Status.ChatClass; named.Status.Generation.ModelConfig != "strong" || has == nil ||
-		*has != (v1alpha1.AppliedChatClass{Name: "coder", UID: string(coder.UID), Generation: 1}) {
+		*has != (v1beta1.AppliedChatClass{Name: "coder", UID: string(coder.UID), Generation: 1}) {
 		t.Errorf("%s answers, of class %+v", named.Status.Generation.ModelConfig, has)
 	}
 	own := ofClass(ns, "own", "coder")
@@ -98,7 +98,7 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 		t.Errorf("the class is %+v", has)
 	}
 	answers(t, results, chattest.Results("a"))
-	waitForReady(t, ns, "unnamed", metav1.ConditionTrue, v1alpha1.ReasonMaxStepsReached)
+	waitForReady(t, ns, "unnamed", metav1.ConditionTrue, v1beta1.ReasonMaxStepsReached)
 }
 
 func TestClassChangeAppliesFromNextStep(t *testing.T) {
@@ -110,7 +110,7 @@ func TestClassChangeAppliesFromNextStep(t *testing.T) {
 	first := assigned(t, ns, "c", 1, 1)
 	patchSettings(t, class, `{"spec":{"defaults":{"modelConfigRef":{"name":"strong"}}}}`)
 	answers(t, first, chattest.Says("Fine."))
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	check.Equal(t, "a class that changes writes to a chat that goes on", 1,
 		chatIn(t, ns, "c").Status.ChatClass.Generation)
 	create(t, say(ns, "c", "second"))
@@ -121,7 +121,7 @@ func TestClassChangeAppliesFromNextStep(t *testing.T) {
 
 func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
 	ns := parallel(t)
-	everybody := newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
+	everybody := newClass(ns, "everybody", func(s *v1beta1.ChatClassSpec) {
 		s.Default, s.NamespacePreamble = true, "Be lawful."
 	})
 	create(t, ofClass(ns, "c", "coder"))
@@ -129,7 +129,7 @@ func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
 	create(t, newClass(ns, "coder")) // It is what the chat waits for.
 	first := assigned(t, ns, "c", 1, 1)
 	if has := first.Status.NamespaceClass; first.Status.ChatClass.Name != "coder" || has == nil ||
-		*has != (v1alpha1.AppliedChatClass{Name: "everybody", UID: string(everybody.UID), Generation: 1}) {
+		*has != (v1beta1.AppliedChatClass{Name: "everybody", UID: string(everybody.UID), Generation: 1}) {
 		t.Errorf("the chat has class %+v, and %+v speaks for the namespace", first.Status.ChatClass, has)
 	}
 	patchSettings(t, everybody, `{"spec":{"namespacePreamble":"Be kind."}}`)
@@ -149,7 +149,7 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound") // Its manifest may bring it yet.
 	create(t, newClass(ns, "coder"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 
 	deleteSettings(t, newClass(ns, "coder"))
 	create(t, say(ns, "c", "second"))
@@ -169,11 +169,11 @@ func TestTurnResumesWhenDeletedClassReturns(t *testing.T) {
 	deleteSettings(t, newClass(ns, "coder"))
 	answers(t, first, chattest.Calls("a"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound")
-	if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil ||
+	if st := chatIn(t, ns, "c").Status; st.Phase != v1beta1.ChatRunning || st.Generation != nil ||
 		st.History.Version != 2 {
 		t.Errorf("the chat does not wait: %+v", st)
 	}
-	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") }))
+	create(t, newClass(ns, "coder", func(s *v1beta1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") }))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("a"))
 	check.Equal(t, "model", "strong", assigned(t, ns, "c", 3, 1).Status.Generation.ModelConfig)
 }
@@ -187,21 +187,21 @@ func TestTurnWaitsForItsDeletedModel(t *testing.T) {
 	queued(t, ns, "c", "queued")
 	deleteSettings(t, strong.DeepCopy())
 	answers(t, first, chattest.Calls("a"))
-	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound))
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1beta1.ConditionReason(v1beta1.ErrorModelConfigNotFound))
 	st := chatIn(t, ns, "c").Status
-	if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || len(st.Queue) != 1 || st.Wait == nil ||
-		st.Wait.For != v1alpha1.WaitForModelConfig || st.Wait.Until == nil {
+	if st.Phase != v1beta1.ChatRunning || st.Generation != nil || len(st.Queue) != 1 || st.Wait == nil ||
+		st.Wait.For != v1beta1.WaitForModelConfig || st.Wait.Until == nil {
 		t.Errorf("the turn does not wait: %+v", st)
 	}
 	create(t, modelConfig(ns, "strong"))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("a"))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 }
 
 func TestChatReportsMissingModelOfClass(t *testing.T) {
 	ns := parallel(t)
-	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))
+	create(t, newClass(ns, "coder", func(s *v1beta1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))
 	own := ofClass(ns, "own", "coder")
 	own.Spec.ModelConfigRef = refTo("gone")
 	create(t, own)
@@ -211,7 +211,7 @@ func TestChatReportsMissingModelOfClass(t *testing.T) {
 	} {
 		waitForReady(t, ns, chat, metav1.ConditionUnknown, "ModelConfigNotFound")
 		want := "ChatModelConfig gone, which " + by + " names, does not exist. Create it, or change the reference"
-		if c := conditionOf(t, ns, chat, v1alpha1.ConditionReady); c.Message != want {
+		if c := conditionOf(t, ns, chat, v1beta1.ConditionReady); c.Message != want {
 			t.Errorf("chat %s says %q", chat, c.Message)
 		}
 	}
@@ -220,22 +220,22 @@ func TestChatReportsMissingModelOfClass(t *testing.T) {
 func TestClassKeepsModelsFromItsChats(t *testing.T) {
 	ns := parallel(t)
 	create(t, modelConfig(ns, "dear"))
-	class := newClass(ns, "thrifty", func(s *v1alpha1.ChatClassSpec) {
-		s.Restrictions = &v1alpha1.ChatRestrictions{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "default"}}}
+	class := newClass(ns, "thrifty", func(s *v1beta1.ChatClassSpec) {
+		s.Restrictions = &v1beta1.ChatRestrictions{ModelConfigs: []v1beta1.ModelConfigReference{{Name: "default"}}}
 	})
 	create(t, class)
 	chat := ofClass(ns, "c", "thrifty")
 	chat.Spec.ModelConfigRef = refTo("dear")
 	create(t, chat)
 	waitForReady(t, ns, "c", metav1.ConditionFalse, "ModelConfigNotAllowed")
-	if c := conditionOf(t, ns, "c", v1alpha1.ConditionReady); !strings.Contains(c.Message,
+	if c := conditionOf(t, ns, "c", v1beta1.ConditionReady); !strings.Contains(c.Message,
 		"ChatClass thrifty does not let ChatModelConfig dear answer: it allows default. Name one of those") {
 		t.Errorf("it says %q", c.Message)
 	}
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1beta1.ReasonWaitingForChat)
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"modelConfigRef":null}}`)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 
 	create(t, sayTo(ns, "c", "second", "dear", ""))
 	waitForReady(t, ns, "c", metav1.ConditionFalse, "ModelConfigNotAllowed")
@@ -245,31 +245,31 @@ func TestClassKeepsModelsFromItsChats(t *testing.T) {
 
 func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
 	ns := parallel(t)
-	class := newClass(ns, "plain", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
+	class := newClass(ns, "plain", func(s *v1beta1.ChatClassSpec) { s.Default = true })
 	create(t, class)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.SystemPrompt, chat.Spec.Limits = "Be a pirate.", &v1alpha1.ChatLimits{MaxSteps: new(int32(9))}
+	chat.Spec.SystemPrompt, chat.Spec.Limits = "Be a pirate.", &v1beta1.ChatLimits{MaxSteps: new(int32(9))}
 	create(t, chat)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered) // An open one would wake the chat.
 	patchSettings(t, class, `{"spec":{"restrictions":{"fields":["systemPrompt","limits"]}}}`)
 	eventually(t, "the chat says what does not count", func() bool {
-		c := conditionOf(t, ns, "c", v1alpha1.ConditionSettingsIgnored)
-		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == v1alpha1.ReasonRestrictedByClass &&
+		c := conditionOf(t, ns, "c", v1beta1.ConditionSettingsIgnored)
+		return c != nil && c.Status == metav1.ConditionTrue && v1beta1.ReasonOf(c) == v1beta1.ReasonRestrictedByClass &&
 			strings.HasPrefix(c.Message, "ChatClass plain does not let its chats set spec.systemPrompt, spec.limits: ")
 	})
 	check.OK(t, cluster.Client.Delete(t.Context(), class))
 	eventually(t, "the chat has no class any more", func() bool {
-		return conditionOf(t, ns, "c", v1alpha1.ConditionSettingsIgnored) == nil && chatIn(t, ns, "c").Status.ChatClass == nil
+		return conditionOf(t, ns, "c", v1beta1.ConditionSettingsIgnored) == nil && chatIn(t, ns, "c").Status.ChatClass == nil
 	})
 }
 
 func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 	ns := parallel(t)
-	first := newClass(ns, "a", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
+	first := newClass(ns, "a", func(s *v1beta1.ChatClassSpec) { s.Default = true })
 	create(t, first)
-	create(t, newClass(ns, "b", func(s *v1alpha1.ChatClassSpec) {
+	create(t, newClass(ns, "b", func(s *v1beta1.ChatClassSpec) {
 		s.Default, s.Defaults.ModelConfigRef = true, refTo("gone")
 	}))
 	says := func(condition string) string {
@@ -279,23 +279,23 @@ func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 		return ""
 	}
 	eventually(t, "it says that another one comes first, and what is missing", func() bool {
-		return strings.HasPrefix(says(v1alpha1.ConditionReady), "MultipleDefaults: Chats may name it, but it is not the "+
-			"default: ChatClass a says") && strings.HasPrefix(says(v1alpha1.ConditionReferencesUnresolved),
+		return strings.HasPrefix(says(v1beta1.ConditionReady), "MultipleDefaults: Chats may name it, but it is not the "+
+			"default: ChatClass a says") && strings.HasPrefix(says(v1beta1.ConditionReferencesUnresolved),
 			"ReferenceNotFound: Names ChatModelConfigs that do not exist or are disabled: gone")
 	})
 	create(t, modelConfig(ns, "gone"))
 	check.OK(t, cluster.Client.Delete(t.Context(), first, client.Preconditions{UID: &first.UID}))
 	eventually(t, "it sees both", func() bool {
-		return strings.HasPrefix(says(v1alpha1.ConditionReady), "Accepted: Chats have it") &&
-			says(v1alpha1.ConditionReferencesUnresolved) == ""
+		return strings.HasPrefix(says(v1beta1.ConditionReady), "Accepted: Chats have it") &&
+			says(v1beta1.ConditionReferencesUnresolved) == ""
 	})
 }
 
 func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
 	ns := parallel(t)
-	class := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) {
-		s.Default, s.Defaults.Workspace = true, &v1alpha1.WorkspaceSource{
-			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
+	class := newClass(ns, "coder", func(s *v1beta1.ChatClassSpec) {
+		s.Default, s.Defaults.Workspace = true, &v1beta1.WorkspaceSource{
+			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "shell"}}
 	})
 	create(t, class)
 	begun := started(t, ns, "c", "hello")
@@ -304,7 +304,7 @@ func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
 	}
 	answers(t, begun, chattest.Works("a"))
 	eventually(t, "the workspace is needed", func() bool {
-		var w v1alpha1.Workspace
+		var w v1beta1.Workspace
 		return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "c"}, &w) == nil &&
 			w.Spec.Source.PodTemplateRef.Name == "shell"
 	})
@@ -317,7 +317,7 @@ func TestNamespaceKeepsSparePodForNextChat(t *testing.T) {
 		check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(ns)))
 		return list.Items
 	}
-	create(t, newClass(ns, "team", func(s *v1alpha1.ChatClassSpec) { s.Default, s.SpareGenerationPods = true, 1 }))
+	create(t, newClass(ns, "team", func(s *v1beta1.ChatClassSpec) { s.Default, s.SpareGenerationPods = true, 1 }))
 	eventually(t, "a pod is created before there is a chat", func() bool { return len(pods()) == 1 })
 	create(t, newChat(ns, "c", "hello"))
 	if got, spare := assigned(t, ns, "c", 1, 1).Status.Generation.Pod, pods()[0].Name; got != spare {

@@ -11,29 +11,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // recording creates a recording that expires after the given time; zero: that does not say when.
-func recording(t *testing.T, ns, name string, after time.Duration) *v1alpha1.ChatDebugStep {
+func recording(t *testing.T, ns, name string, after time.Duration) *v1beta1.ChatDebugStep {
 	t.Helper()
-	step := &v1alpha1.ChatDebugStep{
+	step := &v1beta1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
-		DebugRecording: v1alpha1.DebugRecording{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+		DebugRecording: v1beta1.DebugRecording{
+			ChatRef: v1beta1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1beta1.ActionGenerateAssistant, Call: 1,
 			Pod:     "p",
-			Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Attempt: 1, State: v1beta1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if after != 0 {
-		step.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: time.Now().Add(after).Format(time.RFC3339)}
+		step.Annotations = map[string]string{v1beta1.AnnotationExpiresAt: time.Now().Add(after).Format(time.RFC3339)}
 	}
 	create(t, step)
 	return step
 }
 
-func expired(t *testing.T, step *v1alpha1.ChatDebugStep) bool {
+func expired(t *testing.T, step *v1beta1.ChatDebugStep) bool {
 	t.Helper()
 	err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(step), step.DeepCopy())
 	if client.IgnoreNotFound(err) != nil {
@@ -55,7 +55,7 @@ func TestARecordingGoesWhenItExpires(t *testing.T) {
 		t.Error("one went too early")
 	}
 	patch := client.RawPatch("application/merge-patch+json",
-		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationExpiresAt+`":"2020-01-01T00:00:00Z"}}}`))
+		[]byte(`{"metadata":{"annotations":{"`+v1beta1.AnnotationExpiresAt+`":"2020-01-01T00:00:00Z"}}}`))
 	check.OK(t, cluster.Client.Patch(t.Context(), later, patch))
 	eventually(t, "the one whose time was moved has gone", func() bool { return expired(t, later) })
 }
@@ -63,8 +63,8 @@ func TestARecordingGoesWhenItExpires(t *testing.T) {
 func TestDebugSettingsAreBounded(t *testing.T) {
 	ns := parallelBare(t)
 	for seconds, valid := range map[int32]bool{59: false, 60: true, 2592000: true, 2592001: false} {
-		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "c-"}, Spec: v1alpha1.ChatSpec{
-			Debug: &v1alpha1.DebugSettings{Enabled: true, ExpireAfterSeconds: &seconds},
+		chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "c-"}, Spec: v1beta1.ChatSpec{
+			Debug: &v1beta1.DebugSettings{Enabled: true, ExpireAfterSeconds: &seconds},
 		}}
 		if err := cluster.Client.Create(t.Context(), chat); (err == nil) != valid {
 			t.Errorf("%d seconds: %v", seconds, err)
@@ -73,19 +73,19 @@ func TestDebugSettingsAreBounded(t *testing.T) {
 }
 
 // annotated is a recording of chat c with annotations, which the chat owns if it is there.
-func annotated(t *testing.T, ns, name string, annotations map[string]string, chat *v1alpha1.Chat,
-	change func(*v1alpha1.DebugRecording)) *v1alpha1.ChatDebugStep {
+func annotated(t *testing.T, ns, name string, annotations map[string]string, chat *v1beta1.Chat,
+	change func(*v1beta1.DebugRecording)) *v1beta1.ChatDebugStep {
 	t.Helper()
-	step := &v1alpha1.ChatDebugStep{
+	step := &v1beta1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations},
-		DebugRecording: v1alpha1.DebugRecording{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+		DebugRecording: v1beta1.DebugRecording{
+			ChatRef: v1beta1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1beta1.ActionGenerateAssistant, Call: 1,
 			Pod:     "p",
-			Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Attempt: 1, State: v1beta1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if chat != nil {
-		step.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat",
+		step.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "Chat",
 			Name: chat.Name, UID: chat.UID}}
 	}
 	if change != nil {
@@ -97,28 +97,28 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 
 func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 	ns := parallelBare(t)
-	begun := map[string]string{v1alpha1.AnnotationInProgress: "no-such-pod 2 " + time.Now().UTC().Format(time.RFC3339)}
-	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1alpha1.DebugRecording) {
-		s.State, s.Attempt = v1alpha1.DebugInProgress, 2
-		s.Request.Messages = []v1alpha1.DebugMessage{{Role: "user",
-			Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Text: "what was asked"}}}}
+	begun := map[string]string{v1beta1.AnnotationInProgress: "no-such-pod 2 " + time.Now().UTC().Format(time.RFC3339)}
+	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1beta1.DebugRecording) {
+		s.State, s.Attempt = v1beta1.DebugInProgress, 2
+		s.Request.Messages = []v1beta1.DebugMessage{{Role: "user",
+			Parts: []v1beta1.DebugPart{{Type: v1beta1.DebugText, Text: "what was asked"}}}}
 		for n := range int32(2) {
-			s.Attempts = append(s.Attempts, v1alpha1.DebugAttempt{Number: n + 1, Pod: "no-such-pod",
-				State: v1alpha1.DebugInProgress, StartedAt: s.StartedAt})
+			s.Attempts = append(s.Attempts, v1beta1.DebugAttempt{Number: n + 1, Pod: "no-such-pod",
+				State: v1beta1.DebugInProgress, StartedAt: s.StartedAt})
 		}
-		s.Attempts[0].State = v1alpha1.DebugError
+		s.Attempts[0].State = v1beta1.DebugError
 	})
 	eventually(t, "it is interrupted", func() bool {
 		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(step), step))
-		return step.State == v1alpha1.DebugInterrupted
+		return step.State == v1beta1.DebugInterrupted
 	})
 	s := &step.DebugRecording
-	if s.FinishedAt == nil || s.Attempts[0].State != v1alpha1.DebugError ||
-		s.Attempts[1].State != v1alpha1.DebugInterrupted || s.Attempts[1].FinishedAt == nil {
+	if s.FinishedAt == nil || s.Attempts[0].State != v1beta1.DebugError ||
+		s.Attempts[1].State != v1beta1.DebugInterrupted || s.Attempts[1].FinishedAt == nil {
 		t.Errorf("recorded %+v", s)
 	}
 	if s.Request.Messages[0].Parts[0].Text != "what was asked" || s.Attempts[1].Pod != "no-such-pod" ||
-		step.Annotations[v1alpha1.AnnotationInProgress] != "" {
+		step.Annotations[v1beta1.AnnotationInProgress] != "" {
 		t.Errorf("left %+v, %v", s, step.Annotations)
 	}
 }
@@ -126,8 +126,8 @@ func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 func TestRecordingsGoWithTheMessagesThatTheyHold(t *testing.T) {
 	ns := parallel(t)
 	answered(t, ns, "second", "third")
-	of := func(name, history string) *v1alpha1.ChatDebugStep {
-		return annotated(t, ns, name, map[string]string{v1alpha1.AnnotationHistory: history}, nil, nil)
+	of := func(name, history string) *v1beta1.ChatDebugStep {
+		return annotated(t, ns, name, map[string]string{v1beta1.AnnotationHistory: history}, nil, nil)
 	}
 	before, edited, after := of("before", "1/1"), of("edited", "3/3"), of("after", "5/5")
 	unsaid, anew := annotated(t, ns, "unsaid", nil, nil, nil), of("anew", "7/3")

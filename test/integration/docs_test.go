@@ -68,7 +68,7 @@ func manifests(t *testing.T, page string) (objects []*unstructured.Unstructured)
 			continue
 		}
 		if o.GetAPIVersion() == "" {
-			o.SetAPIVersion("parley.dev/v1alpha1")
+			o.SetAPIVersion("parley.dev/v1beta1")
 		}
 		if o.GetName() == "" && o.GetGenerateName() == "" {
 			o.SetName("example")

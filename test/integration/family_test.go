@@ -13,18 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func subChat(ns, name, parent string) *v1alpha1.Chat {
+func subChat(ns, name, parent string) *v1beta1.Chat {
 	chat := newChat(ns, name, "first")
-	chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent}
+	chat.Spec.ParentRef = &v1beta1.ChatReference{Name: parent}
 	return chat
 }
 
 func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
-	reason v1alpha1.ConditionReason) {
+	reason v1beta1.ConditionReason) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
@@ -32,27 +32,27 @@ func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
 		}
 	}()
 	eventually(t, fmt.Sprintf("chat %s is %s because of %s", chat, ready, reason), func() bool {
-		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason
+		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1beta1.ConditionReady)
+		return c != nil && c.Status == ready && v1beta1.ReasonOf(c) == reason
 	})
 }
 
 func TestAFamilyIsSelectedByItsRoot(t *testing.T) {
 	ns := parallel(t)
 	top := working(ns, "top")
-	top.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(2))}
-	for _, chat := range []*v1alpha1.Chat{subChat(ns, "deep", "below"), newChat(ns, "other", "first"), top,
+	top.Spec.Limits = &v1beta1.ChatLimits{MaxDepth: new(int32(2))}
+	for _, chat := range []*v1beta1.Chat{subChat(ns, "deep", "below"), newChat(ns, "other", "first"), top,
 		subChat(ns, "below", "top")} {
 		create(t, chat)
 	}
-	want := v1alpha1.FamilyRoot{Name: "top", UID: string(top.UID), Workspace: "top"}
+	want := v1beta1.FamilyRoot{Name: "top", UID: string(top.UID), Workspace: "top"}
 	eventually(t, "each of the family names its root", func() bool {
-		var family v1alpha1.ChatList
+		var family v1beta1.ChatList
 		if err := cluster.Client.List(t.Context(), &family, client.InNamespace(ns),
 			client.MatchingFields{"status.root.name": "top"}); err != nil {
 			t.Fatal(err)
 		}
-		return len(family.Items) == 3 && !slices.ContainsFunc(family.Items, func(c v1alpha1.Chat) bool {
+		return len(family.Items) == 3 && !slices.ContainsFunc(family.Items, func(c v1beta1.Chat) bool {
 			return *c.Status.Root != want
 		})
 	})
@@ -67,33 +67,33 @@ func TestFamilyIsArchivedTogetherOnceIdle(t *testing.T) {
 	answers(t, started(t, ns, "root", "first"), chattest.Says("Fine."))
 	create(t, subChat(ns, "child", "root"))
 	busy := assigned(t, ns, "child", 1, 1)
-	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "root", v1beta1.ChatWaiting)
 	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":true}}`)
-	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
+	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1beta1.ReasonArchiving)
 	create(t, say(ns, "root", "late")) // It must not begin, or the family would never be archived.
 	answers(t, busy, chattest.Says("Fine."))
-	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonArchived)
-	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonArchived)
-	waitForMessage(t, ns, "late", metav1.ConditionUnknown, v1alpha1.ReasonChatArchived)
+	waitForReady(t, ns, "root", metav1.ConditionTrue, v1beta1.ReasonArchived)
+	waitForReady(t, ns, "child", metav1.ConditionTrue, v1beta1.ReasonArchived)
+	waitForMessage(t, ns, "late", metav1.ConditionUnknown, v1beta1.ReasonChatArchived)
 	if !chatIn(t, ns, "root").Status.Archived || !chatIn(t, ns, "child").Status.Archived {
 		t.Error("not all are archived")
 	}
 	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":false}}`)
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
-	waitForMessage(t, ns, "late", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "late", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	eventually(t, "the child is back", func() bool { return !chatIn(t, ns, "child").Status.Archived })
 }
 
 func TestArchivingEndsOnceTheChatIsIdle(t *testing.T) {
 	ns := parallel(t)
-	for name, ends := range map[string]func(*testing.T, *v1alpha1.Chat){
-		"answered": func(t *testing.T, chat *v1alpha1.Chat) { answers(t, chat, chattest.Says("Fine.")) },
-		"failed": func(t *testing.T, chat *v1alpha1.Chat) {
-			answers(t, chat, chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	for name, ends := range map[string]func(*testing.T, *v1beta1.Chat){
+		"answered": func(t *testing.T, chat *v1beta1.Chat) { answers(t, chat, chattest.Says("Fine.")) },
+		"failed": func(t *testing.T, chat *v1beta1.Chat) {
+			answers(t, chat, chattest.Fails(v1beta1.ErrorAuthenticationFailed))
 		},
-		"interrupted": func(t *testing.T, chat *v1alpha1.Chat) {
-			annotate(t, ns, chat.Name, v1alpha1.AnnotationInterrupt, "now")
-			waitForPhase(t, ns, chat.Name, v1alpha1.ChatInterrupting)
+		"interrupted": func(t *testing.T, chat *v1beta1.Chat) {
+			annotate(t, ns, chat.Name, v1beta1.AnnotationInterrupt, "now")
+			waitForPhase(t, ns, chat.Name, v1beta1.ChatInterrupting)
 			answers(t, chat, chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
 		},
 	} {
@@ -103,7 +103,7 @@ func TestArchivingEndsOnceTheChatIsIdle(t *testing.T) {
 		eventually(t, "the pass that sees it is over",
 			func() bool { return chatIn(t, ns, name).Status.ObservedGeneration == 2 })
 		ends(t, busy)
-		waitForReady(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonArchived)
+		waitForReady(t, ns, name, metav1.ConditionTrue, v1beta1.ReasonArchived)
 		if !chatIn(t, ns, name).Status.Archived {
 			t.Errorf("chat %s is not archived", name)
 		}
@@ -114,15 +114,15 @@ func TestSubChatIsArchivedWithItsParent(t *testing.T) {
 	ns := parallel(t)
 	answered(t, ns)
 	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":true}}`)
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonArchived)
 	create(t, subChat(ns, "child", "c"))
-	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	waitForReady(t, ns, "child", metav1.ConditionTrue, v1beta1.ReasonArchived)
 	if !chatIn(t, ns, "child").Status.Archived {
 		t.Error("the child says that it is archived, and its status does not")
 	}
 	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":false}}`)
 	answers(t, assigned(t, ns, "child", 1, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "child", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 }
 
 func TestSubChatBeyondFamilyLimitWaitsForSlot(t *testing.T) {
@@ -140,13 +140,13 @@ func TestSubChatBeyondFamilyLimitWaitsForSlot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ns := namespace(t)
 			root := newChat(ns, "root", "")
-			root.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}
+			root.Spec.Limits = &v1beta1.ChatLimits{MaxSubChats: new(int32(1))}
 			create(t, root)
 			create(t, subChat(ns, "k1", "root"))
 			answers(t, assigned(t, ns, "k1", 1, 1), chattest.Says("Fine."))
-			waitForPhase(t, ns, "k1", v1alpha1.ChatWaiting)
+			waitForPhase(t, ns, "k1", v1beta1.ChatWaiting)
 			create(t, subChat(ns, "k0", "root")) // Its name is no reason to come before one that has begun.
-			waitForReady(t, ns, "k0", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorSubChatLimitExceeded))
+			waitForReady(t, ns, "k0", metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorSubChatLimitExceeded))
 			makeRoom(t, ns)
 			assigned(t, ns, "k0", 1, 1)
 		})
@@ -156,17 +156,17 @@ func TestSubChatBeyondFamilyLimitWaitsForSlot(t *testing.T) {
 func TestSubChatIsSuspendedAndDeletedWithParent(t *testing.T) {
 	ns := parallel(t)
 	create(t, subChat(ns, "child", "root"))
-	waitForReady(t, ns, "child", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorParentNotFound))
+	waitForReady(t, ns, "child", metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorParentNotFound))
 	root := newChat(ns, "root", "")
 	root.Spec.Suspend = true
 	create(t, root)
-	waitForReady(t, ns, "child", metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
+	waitForReady(t, ns, "child", metav1.ConditionUnknown, v1beta1.ReasonSuspended)
 	patch(t, newChat(ns, "root", ""), `{"spec":{"suspend":false}}`)
 	answers(t, assigned(t, ns, "child", 1, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "child", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "child", v1beta1.ChatWaiting)
 	remove(t, newChat(ns, "root", ""))
 	eventually(t, "the child is gone", func() bool {
-		var chat v1alpha1.Chat
+		var chat v1beta1.Chat
 		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "child"}, &chat))
 	})
 	waitGone(t, ns, "child-1-1")
@@ -175,14 +175,14 @@ func TestSubChatIsSuspendedAndDeletedWithParent(t *testing.T) {
 func TestTheRootLimitsItsFamily(t *testing.T) {
 	ns := parallel(t)
 	root := newChat(ns, "root", "")
-	root.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}
+	root.Spec.Limits = &v1beta1.ChatLimits{MaxSubChats: new(int32(1))}
 	create(t, root)
 	create(t, subChat(ns, "a", "root"))
 	assigned(t, ns, "a", 1, 1)
 	create(t, subChat(ns, "b", "root"))
-	waitForReady(t, ns, "b", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorSubChatLimitExceeded))
+	waitForReady(t, ns, "b", metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorSubChatLimitExceeded))
 	create(t, subChat(ns, "deep", "a"))
-	waitForReady(t, ns, "deep", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorSubChatLimitExceeded))
+	waitForReady(t, ns, "deep", metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorSubChatLimitExceeded))
 	patch(t, newChat(ns, "root", ""), `{"spec":{"limits":{"maxSubChats":2}}}`)
 	assigned(t, ns, "b", 1, 1)
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -29,20 +29,20 @@ func read[T any, P interface {
 }
 
 // chatIn reads a chat.
-func chatIn(t *testing.T, ns, name string) *v1alpha1.Chat {
+func chatIn(t *testing.T, ns, name string) *v1beta1.Chat {
 	t.Helper()
-	return read[v1alpha1.Chat](t, ns, name)
+	return read[v1beta1.Chat](t, ns, name)
 }
 
-func messageIn(t *testing.T, ns, name string) *v1alpha1.ChatMessage {
+func messageIn(t *testing.T, ns, name string) *v1beta1.ChatMessage {
 	t.Helper()
-	return read[v1alpha1.ChatMessage](t, ns, name)
+	return read[v1beta1.ChatMessage](t, ns, name)
 }
 
 // assigned waits until the chat has an attempt at the given history version, and returns the chat.
-func assigned(t *testing.T, ns, name string, version int64, attempt int32) *v1alpha1.Chat {
+func assigned(t *testing.T, ns, name string, version int64, attempt int32) *v1beta1.Chat {
 	t.Helper()
-	var chat *v1alpha1.Chat
+	var chat *v1beta1.Chat
 	defer func() {
 		if t.Failed() && chat != nil {
 			t.Logf("chat %s has the status:\n%s", name, printable(chat.Status))
@@ -57,7 +57,7 @@ func assigned(t *testing.T, ns, name string, version int64, attempt int32) *v1al
 }
 
 // started creates a chat with a prompt, and returns it with its first attempt.
-func started(t *testing.T, ns, name, prompt string) *v1alpha1.Chat {
+func started(t *testing.T, ns, name, prompt string) *v1beta1.Chat {
 	t.Helper()
 	create(t, newChat(ns, name, prompt))
 	return assigned(t, ns, name, 1, 1)
@@ -67,25 +67,25 @@ func started(t *testing.T, ns, name, prompt string) *v1alpha1.Chat {
 func queued(t *testing.T, ns, chat, name string) {
 	t.Helper()
 	create(t, say(ns, chat, name))
-	waitForMessage(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	waitForMessage(t, ns, name, metav1.ConditionUnknown, v1beta1.ReasonQueued)
 }
 
 // answers lets the chat's generation pod answer the attempt under way.
-func answers(t *testing.T, chat *v1alpha1.Chat, replies ...chattest.Reply) {
+func answers(t *testing.T, chat *v1beta1.Chat, replies ...chattest.Reply) {
 	t.Helper()
 	create(t, chattest.Answer(chat, replies...))
 }
 
-func say(ns, chat, name string) *v1alpha1.ChatMessage {
+func say(ns, chat, name string) *v1beta1.ChatMessage {
 	return chattest.In(ns, chattest.User(chat, name, chattest.Content("hello")))
 }
 
-func newChat(ns, name, prompt string) *v1alpha1.Chat {
+func newChat(ns, name, prompt string) *v1beta1.Chat {
 	return chattest.In(ns, chattest.Chat(name, chattest.Prompt(prompt)))
 }
 
 // printable is the status as people read it.
-func printable(status v1alpha1.ChatStatus) string {
+func printable(status v1beta1.ChatStatus) string {
 	text, err := yaml.Marshal(status)
 	if err != nil {
 		return err.Error()

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
@@ -74,8 +74,8 @@ func terminate(t *testing.T, ns string) {
 	if err := cluster.Client.Delete(context.Background(), namespace); err != nil {
 		t.Errorf("deleting namespace %s: %v", ns, err)
 	}
-	for _, o := range []client.Object{&v1alpha1.ChatMessage{}, &v1alpha1.Chat{}, &v1alpha1.ChatModelConfig{},
-		&v1alpha1.Workspace{}, &corev1.Pod{}, &corev1.ServiceAccount{}} {
+	for _, o := range []client.Object{&v1beta1.ChatMessage{}, &v1beta1.Chat{}, &v1beta1.ChatModelConfig{},
+		&v1beta1.Workspace{}, &corev1.Pod{}, &corev1.ServiceAccount{}} {
 		if err := cluster.Client.DeleteAllOf(context.Background(), o, client.InNamespace(ns)); err != nil {
 			t.Errorf("deleting each %T of namespace %s: %v", o, ns, err)
 		}
@@ -97,11 +97,11 @@ func finalize(t *testing.T, ns string) {
 // It does not run in parallel: the counter is that of all controllers of the process.
 func TestANamespaceThatIsDeletedFailsNoReconcile(t *testing.T) {
 	for name, chosen := range map[string]func(client.Object) bool{
-		"before a chat's status is written":      isA[*v1alpha1.Chat],
-		"before a prompt is created":             isA[*v1alpha1.ChatMessage],
-		"before a workspace is created":          isA[*v1alpha1.Workspace],
+		"before a chat's status is written":      isA[*v1beta1.Chat],
+		"before a prompt is created":             isA[*v1beta1.ChatMessage],
+		"before a workspace is created":          isA[*v1beta1.Workspace],
 		"before a generation pod is created":     isA[*corev1.Pod],
-		"before a ChatModelConfig's is reported": isA[*v1alpha1.ChatModelConfig],
+		"before a ChatModelConfig's is reported": isA[*v1beta1.ChatModelConfig],
 	} {
 		t.Run(name, func(t *testing.T) {
 			restart := stopManager(t)

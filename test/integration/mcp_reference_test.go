@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/mcpkinds"
@@ -34,10 +34,10 @@ func installMCP(t *testing.T, group string) {
 }
 
 // referring is a chat that refers to object tracker of the kind.
-func referring(ns string, kind schema.GroupKind) *v1alpha1.Chat {
+func referring(ns string, kind schema.GroupKind) *v1beta1.Chat {
 	chat := newChat(ns, "c", "please")
-	chat.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "tracker",
-		ServerRef: &v1alpha1.MCPServerReference{Group: kind.Group, Kind: kind.Kind, Name: "tracker"}}}
+	chat.Spec.MCPServers = []v1beta1.MCPServer{{Name: "tracker",
+		ServerRef: &v1beta1.MCPServerReference{Group: kind.Group, Kind: kind.Kind, Name: "tracker"}}}
 	return chat
 }
 
@@ -61,8 +61,8 @@ type foreign struct {
 func waitsForServers(t *testing.T, ns, why string) {
 	t.Helper()
 	eventually(t, "the chat waits: "+why, func() bool {
-		ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
-		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonWaitingForMCPServers && strings.Contains(ready.Message, why)
+		ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1beta1.ConditionReady)
+		return v1beta1.ReasonOf(ready) == v1beta1.ReasonWaitingForMCPServers && strings.Contains(ready.Message, why)
 	})
 }
 
@@ -95,7 +95,7 @@ func TestModelCallSkipsServerOfUninstalledKind(t *testing.T) {
 	create(t, referring(ns, ofToolHive))
 	chat := assigned(t, ns, "c", 1, 1)
 	told := chat.Status.Internal.MCPServers
-	if len(told) != 1 || told[0].Reason != v1alpha1.MCPReferenceNotFound ||
+	if len(told) != 1 || told[0].Reason != v1beta1.MCPReferenceNotFound ||
 		told[0].Message != "MCPServer tracker: the cluster does not have this kind" {
 		t.Fatalf("the attempt is told %+v", told)
 	}
@@ -107,10 +107,10 @@ func TestModelCallSkipsServerOfUninstalledKind(t *testing.T) {
 	server.Object["status"] = map[string]any{"phase": "Ready", "url": "http://10.0.0.1:8080/sse#tracker"}
 	check.OK(t, cluster.Client.Status().Update(t.Context(), server))
 	answers(t, chat, chattest.Says("I could not look."))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-1-1", 2)
 	create(t, say(ns, "c", "again"))
 	told = assigned(t, ns, "c", 3, 1).Status.Internal.MCPServers
-	if len(told) != 1 || told[0].URL != "http://10.0.0.1:8080/sse" || told[0].Transport != v1alpha1.MCPSSE {
+	if len(told) != 1 || told[0].URL != "http://10.0.0.1:8080/sse" || told[0].Transport != v1beta1.MCPSSE {
 		t.Errorf("the next turn is told %+v", told)
 	}
 }

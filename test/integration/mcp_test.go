@@ -8,14 +8,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // required waits until people are asked, and returns for what.
-func required(t *testing.T, ns string, calls int) *v1alpha1.RequiresActionStatus {
+func required(t *testing.T, ns string, calls int) *v1beta1.RequiresActionStatus {
 	t.Helper()
-	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	waitForPhase(t, ns, "c", v1beta1.ChatRequiresAction)
 	action := chatIn(t, ns, "c").Status.RequiresAction
 	if len(action.ToolCalls) != calls {
 		t.Fatalf("people are asked for %+v", action)
@@ -26,26 +26,26 @@ func required(t *testing.T, ns string, calls int) *v1alpha1.RequiresActionStatus
 func TestCallRequestingInputIsRepeatedWithAnswer(t *testing.T) {
 	ns := parallel(t)
 	create(t, ticketChat(ns))
-	asking := v1alpha1.ToolCall{ID: "call_1", Name: "s__book", Input: `{}`}
+	asking := v1beta1.ToolCall{ID: "call_1", Name: "s__book", Input: `{}`}
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(asking, clock("call_2")))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Asks("call_1"))
 
 	// People decide about the call that needs approval and answer the other one.
 	action := required(t, ns, 2)
-	if got := action.ToolCalls[1]; got.ID != "call_1" || got.Kind != v1alpha1.RequiresApproval ||
-		got.ApprovalCause != v1alpha1.ApprovalInputRequired || got.InputRequests == "" || action.Message != "c-1-1" {
+	if got := action.ToolCalls[1]; got.ID != "call_1" || got.Kind != v1beta1.RequiresApproval ||
+		got.ApprovalCause != v1beta1.ApprovalInputRequired || got.InputRequests == "" || action.Message != "c-1-1" {
 		t.Errorf("people are asked for %+v", action)
 	}
-	answer := decision(t, ns, "call_1", v1alpha1.DecisionApprove)
+	answer := decision(t, ns, "call_1", v1beta1.DecisionApprove)
 	answer.Spec.Content = `{"name":"Ada"}`
-	create(t, decision(t, ns, "call_2", v1alpha1.DecisionApprove))
+	create(t, decision(t, ns, "call_2", v1beta1.DecisionApprove))
 	create(t, answer)
 	chat := assigned(t, ns, "c", 4, 1)
 	said := map[string]string{}
 	for _, d := range chat.Status.Internal.Turn.Decisions {
 		said[d.ID] = d.Content
 	}
-	if len(said) != 2 || said["call_1"] != `{"name":"Ada"}` || chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+	if len(said) != 2 || said["call_1"] != `{"name":"Ada"}` || chat.Status.Generation.Action != v1beta1.ActionExecuteTools {
 		t.Fatalf("the decisions are %+v", chat.Status.Internal.Turn.Decisions)
 	}
 
@@ -54,18 +54,18 @@ func TestCallRequestingInputIsRepeatedWithAnswer(t *testing.T) {
 	if action := required(t, ns, 1); action.ToolCalls[0].ID != "call_1" || action.Message != "c-4-1" {
 		t.Errorf("people are asked for %+v", action)
 	}
-	create(t, decision(t, ns, "call_1", v1alpha1.DecisionDeny))
+	create(t, decision(t, ns, "call_1", v1beta1.DecisionDeny))
 	answers(t, assigned(t, ns, "c", 6, 1), chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "c", 7, 1), chattest.Says("Booked."))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-7-1", 6)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-7-1", 6)
 }
 
 func TestChatReportsServersMissingFromLatestReply(t *testing.T) {
 	ns := parallel(t)
 	answers(t, started(t, ns, "c", "please"), chattest.Says("I could not look."), chattest.Without("tracker"))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-1-1", 2)
 	unavailable := func() bool {
-		return meta.IsStatusConditionTrue(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)
+		return meta.IsStatusConditionTrue(chatIn(t, ns, "c").Status.Conditions, v1beta1.ConditionMCPServersUnavailable)
 	}
 	if !unavailable() {
 		t.Error("it does not say so")

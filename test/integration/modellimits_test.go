@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -26,19 +26,19 @@ import (
 )
 
 // limitedNamespace has a default ChatModelConfig with limits.
-func limitedNamespace(t *testing.T, limits v1alpha1.ModelLimits, change ...func(*v1alpha1.ChatModelConfigSpec)) string {
+func limitedNamespace(t *testing.T, limits v1beta1.ModelLimits, change ...func(*v1beta1.ChatModelConfigSpec)) string {
 	t.Helper()
 	ns := bareNamespace(t)
-	limited := func(s *v1alpha1.ChatModelConfigSpec) { s.Default, s.Limits = true, &limits }
+	limited := func(s *v1beta1.ChatModelConfigSpec) { s.Default, s.Limits = true, &limits }
 	create(t, modelConfig(ns, "default", append(change, limited)...))
 	return ns
 }
 
 func waitsForModel(t *testing.T, ns, chat, words string) {
 	t.Helper()
-	waitForReady(t, ns, chat, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForModel)
+	waitForReady(t, ns, chat, metav1.ConditionUnknown, v1beta1.ReasonWaitingForModel)
 	st := chatIn(t, ns, chat).Status
-	if st.Wait == nil || st.Wait.For != v1alpha1.WaitForModel || !strings.Contains(st.Wait.Message, words) ||
+	if st.Wait == nil || st.Wait.For != v1beta1.WaitForModel || !strings.Contains(st.Wait.Message, words) ||
 		st.Generation != nil || st.WaitingSince != nil {
 		t.Errorf("wait %+v, attempt %+v", st.Wait, st.Generation)
 	}
@@ -46,7 +46,7 @@ func waitsForModel(t *testing.T, ns, chat, words string) {
 
 func TestConcurrentCallsOfAModelAreLimited(t *testing.T) {
 	t.Parallel()
-	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(1))})
+	ns := limitedNamespace(t, v1beta1.ModelLimits{ConcurrentCalls: new(int32(1))})
 	first := started(t, ns, "first", "hello")
 	create(t, newChat(ns, "second", "hello"))
 	waitsForModel(t, ns, "second", "ChatModelConfig default allows 1 concurrent call (spec.limits.concurrentCalls)")
@@ -66,20 +66,20 @@ func TestConcurrentCallsOfAModelAreLimited(t *testing.T) {
 func TestRequestsAndTokensOfAModelAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		limits v1alpha1.ModelLimits
+		limits v1beta1.ModelLimits
 		words  string
 		raise  string
 	}{
-		"requests": {v1alpha1.ModelLimits{RequestsPerMinute: new(int32(1))}, "1 request per minute",
+		"requests": {v1beta1.ModelLimits{RequestsPerMinute: new(int32(1))}, "1 request per minute",
 			`{"spec":{"limits":{"requestsPerMinute":2}}}`},
-		"tokens": {v1alpha1.ModelLimits{TokensPerMinute: new(int64(10))}, "10 tokens per minute",
+		"tokens": {v1beta1.ModelLimits{TokensPerMinute: new(int64(10))}, "10 tokens per minute",
 			`{"spec":{"limits":{"tokensPerMinute":1000}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := limitedNamespace(t, c.limits)
 			answers(t, started(t, ns, "first", "hello"), chattest.Says("Fine."))
-			waitForPhase(t, ns, "first", v1alpha1.ChatWaiting)
+			waitForPhase(t, ns, "first", v1beta1.ChatWaiting)
 			create(t, newChat(ns, "second", "hello"))
 			waitsForModel(t, ns, "second", c.words)
 			patch(t, configIn(t, ns, "default"), "%s", c.raise)
@@ -90,10 +90,10 @@ func TestRequestsAndTokensOfAModelAreLimited(t *testing.T) {
 
 func TestRetryAfterOfOneChatHoldsAllOthers(t *testing.T) {
 	t.Parallel()
-	ns := limitedNamespace(t, v1alpha1.ModelLimits{})
-	answers(t, started(t, ns, "first", "hello"), chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow,
+	ns := limitedNamespace(t, v1beta1.ModelLimits{})
+	answers(t, started(t, ns, "first", "hello"), chattest.Fails(v1beta1.ErrorRateLimited, chattest.ForNow,
 		chattest.After(3600)))
-	waitForReady(t, ns, "first", metav1.ConditionUnknown, v1alpha1.ReasonRetrying)
+	waitForReady(t, ns, "first", metav1.ConditionUnknown, v1beta1.ReasonRetrying)
 	create(t, newChat(ns, "second", "hello"))
 	waitsForModel(t, ns, "second", "The provider of ChatModelConfig default asked to wait until ")
 	until := chatIn(t, ns, "second").Status.Wait.Until
@@ -107,11 +107,11 @@ func TestRetryAfterOfOneChatHoldsAllOthers(t *testing.T) {
 
 func TestFallbackIsUsedWhilePrimaryModelIsLimited(t *testing.T) {
 	t.Parallel()
-	ns := limitedNamespace(t, v1alpha1.ModelLimits{}, func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "spare"}}
+	ns := limitedNamespace(t, v1beta1.ModelLimits{}, func(s *v1beta1.ChatModelConfigSpec) {
+		s.Fallbacks = []v1beta1.ModelConfigReference{{Name: "spare"}}
 	})
 	create(t, modelConfig(ns, "spare"))
-	answers(t, started(t, ns, "first", "hello"), chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow,
+	answers(t, started(t, ns, "first", "hello"), chattest.Fails(v1beta1.ErrorRateLimited, chattest.ForNow,
 		chattest.After(3600)))
 	assigned(t, ns, "first", 1, 2)
 	create(t, newChat(ns, "second", "hello"))
@@ -120,7 +120,7 @@ func TestFallbackIsUsedWhilePrimaryModelIsLimited(t *testing.T) {
 
 func TestChatKeepsModelReservationWhileWaitingForSlot(t *testing.T) {
 	t.Parallel()
-	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(1))})
+	ns := limitedNamespace(t, v1beta1.ModelLimits{ConcurrentCalls: new(int32(1))})
 	allow(t, ns, "one", 1)
 	first := started(t, ns, "first", "hello")
 	for _, name := range []string{"second", "third"} {
@@ -128,8 +128,8 @@ func TestChatKeepsModelReservationWhileWaitingForSlot(t *testing.T) {
 		waitsForModel(t, ns, name, "1 concurrent call")
 	}
 	answers(t, first, chattest.Calls("a")) // It keeps its slot, and calls no model.
-	waitForReady(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
-	waitForReady(t, ns, "third", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForModel)
+	waitForReady(t, ns, "second", metav1.ConditionUnknown, v1beta1.ReasonWaitingForCapacity)
+	waitForReady(t, ns, "third", metav1.ConditionUnknown, v1beta1.ReasonWaitingForModel)
 	answers(t, assigned(t, ns, "first", 2, 1), chattest.Results("a"))
 	answers(t, assigned(t, ns, "second", 1, 1), chattest.Says("Fine."))
 	answers(t, assigned(t, ns, "third", 1, 1), chattest.Says("Fine."))
@@ -185,19 +185,19 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	provider := &limitedProvider{models: models, wait: 2 * time.Second, refuse: 2}
 	server := httptest.NewServer(provider)
 	t.Cleanup(server.Close)
-	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(concurrent))},
-		func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = server.URL + "/v1" })
+	ns := limitedNamespace(t, v1beta1.ModelLimits{ConcurrentCalls: new(int32(concurrent))},
+		func(s *v1beta1.ChatModelConfigSpec) { s.BaseURL = server.URL + "/v1" })
 	allow(t, ns, "all", chats)
 	for i := range chats {
 		create(t, newChat(ns, fmt.Sprint("c", i), "hello"))
 	}
 	runPods(t, ns)
 	waiting.Until(t, 4*patience, "every chat is answered", func() bool {
-		var list v1alpha1.ChatList
+		var list v1beta1.ChatList
 		check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(ns)))
 		answered := 0
 		for i := range list.Items {
-			if turn := list.Items[i].Status.Turn; turn != nil && turn.Result == v1alpha1.TurnAnswered {
+			if turn := list.Items[i].Status.Turn; turn != nil && turn.Result == v1beta1.TurnAnswered {
 				answered++
 			}
 		}

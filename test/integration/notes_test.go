@@ -10,24 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // note is a message for people alone.
-func note(ns, chat, name string) *v1alpha1.ChatMessage {
+func note(ns, chat, name string) *v1beta1.ChatMessage {
 	m := say(ns, chat, name)
-	m.Spec.Visibility = v1alpha1.VisibleToUsers
+	m.Spec.Visibility = v1beta1.VisibleToUsers
 	return m
 }
 
 // waitForNote waits until a note has its place before the message of that index.
 func waitForNote(t *testing.T, ns, name string, before int64) {
 	t.Helper()
-	waitForMessage(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonNoted)
+	waitForMessage(t, ns, name, metav1.ConditionTrue, v1beta1.ReasonNoted)
 	st := messageIn(t, ns, name).Status
-	if st.State != v1alpha1.MessageNoted || st.Index == nil || *st.Index != before || st.Parent != "" {
+	if st.State != v1beta1.MessageNoted || st.Index == nil || *st.Index != before || st.Parent != "" {
 		t.Errorf("note %s is %+v, want one before message %d", name, st, before)
 	}
 }
@@ -35,9 +35,9 @@ func waitForNote(t *testing.T, ns, name string, before int64) {
 func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 	ns := parallel(t)
 	create(t, note(ns, "c", "early"))
-	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
+	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1beta1.ReasonChatNotFound)
 	chat := newChat(ns, "c", "first")
-	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	chat.Spec.Limits = &v1beta1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
 	queued(t, ns, "c", "queued")
@@ -48,7 +48,7 @@ func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 	}
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
-	waitForMessage(t, ns, "queued", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "queued", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	create(t, note(ns, "c", "late"))
 	waitForNote(t, ns, "late", 4)
 	check.Equal(t, "the earlier note has moved to", 1, *messageIn(t, ns, "amid").Status.Index)
@@ -60,8 +60,8 @@ func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 
 func TestANoteDecidesNothing(t *testing.T) {
 	ns := parallel(t)
-	answers(t, started(t, ns, "c", "first"), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
-	waitForPhase(t, ns, "c", v1alpha1.ChatError)
+	answers(t, started(t, ns, "c", "first"), chattest.Fails(v1beta1.ErrorAuthenticationFailed))
+	waitForPhase(t, ns, "c", v1beta1.ChatError)
 	before := chatIn(t, ns, "c").Status
 	create(t, note(ns, "c", "n"))
 	waitForNote(t, ns, "n", 1)
@@ -94,11 +94,11 @@ func TestANoteTakesNoMessagesPlace(t *testing.T) {
 	replace("queued")
 	eventually(t, "nothing is queued", func() bool { return len(queueOf(t, ns, "c")) == 0 })
 	replace("running")
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-5-1", 6)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-5-1", 6)
 	replace("second")
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-1-1", 2)
 	for _, name := range []string{"queued", "running", "second"} {
-		waitForMessage(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonNoted)
+		waitForMessage(t, ns, name, metav1.ConditionTrue, v1beta1.ReasonNoted)
 	}
 	check.Equal(t, "the turn is that of", "c-prompt", chatIn(t, ns, "c").Status.Turn.Message)
 }
@@ -107,13 +107,13 @@ func TestANoteIsNoPrompt(t *testing.T) {
 	ns := parallel(t)
 	create(t, note(ns, "c", "c-prompt"))
 	create(t, newChat(ns, "c", "first"))
-	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1beta1.ReasonPromptNameConflict)
 }
 
 func TestVisibilityCannotChange(t *testing.T) {
 	ns := parallelBare(t)
-	for was, becomes := range map[v1alpha1.MessageVisibility]string{
-		"": `"Users"`, v1alpha1.VisibleToAll: `"Model"`, v1alpha1.VisibleToModel: "null", v1alpha1.VisibleToUsers: `"All"`,
+	for was, becomes := range map[v1beta1.MessageVisibility]string{
+		"": `"Users"`, v1beta1.VisibleToAll: `"Model"`, v1beta1.VisibleToModel: "null", v1beta1.VisibleToUsers: `"All"`,
 	} {
 		m := say(ns, "c", "m-"+strings.ToLower(string(was)))
 		if m.Spec.Visibility = was; was == "" {

@@ -39,7 +39,7 @@ func optioned(t *testing.T, ns, of, options string) *unstructured.Unstructured {
 		"apiKey": map[string]any{"secretKeyRef": map[string]any{"name": "keys", "key": "k"}}}
 	maps.Copy(spec, providers[of])
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "parley.dev/v1alpha1", "kind": "ChatModelConfig",
+		"apiVersion": "parley.dev/v1beta1", "kind": "ChatModelConfig",
 		"metadata": map[string]any{"namespace": ns, "generateName": "m-"}, "spec": spec,
 	}}
 }

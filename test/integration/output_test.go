@@ -12,22 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
-func formatOf(schema string) *v1alpha1.OutputFormat {
-	return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(schema)}}
+func formatOf(schema string) *v1beta1.OutputFormat {
+	return &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(schema)}}
 }
 
 // outputCase is how a chat ends that asks for a number n, and whose model gives these replies.
 type outputCase struct {
-	structured v1alpha1.StructuredOutput
+	structured v1beta1.StructuredOutput
 	schema     string
 	replies    []modelserver.Step
 	ready      metav1.ConditionStatus
-	reason     v1alpha1.ConditionReason
+	reason     v1beta1.ConditionReason
 	// output is status.output, and problem a part of what OutputReady says is wrong.
 	output, problem string
 	// steps are the replies that are kept; told is what the last request says.
@@ -39,23 +39,23 @@ func TestAnswersMatchTheirSchema(t *testing.T) {
 	t.Parallel()
 	const number = `{"type":"object","required":["n"],"additionalProperties":false,"properties":{"n":{"type":"integer"}}}`
 	say, call := modelserver.Say, modelserver.Call
-	invalid := v1alpha1.ConditionReason(v1alpha1.ErrorOutputInvalid)
+	invalid := v1beta1.ConditionReason(v1beta1.ErrorOutputInvalid)
 	for name, c := range map[string]outputCase{
 		"at once": {schema: number, replies: []modelserver.Step{say(`{"n": 1}`)}, ready: metav1.ConditionTrue,
-			reason: v1alpha1.ReasonAnswered, output: `{"n":1}`, steps: 1, told: `"json_schema"`},
+			reason: v1beta1.ReasonAnswered, output: `{"n":1}`, steps: 1, told: `"json_schema"`},
 		"after tools": {schema: number, replies: []modelserver.Step{call("current_time", `{}`), say(`{"n": 2}`)},
-			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, output: `{"n":2}`, steps: 2},
+			ready: metav1.ConditionTrue, reason: v1beta1.ReasonAnswered, output: `{"n":2}`, steps: 2},
 		"after two tries": {schema: number, replies: []modelserver.Step{say("Sure!"), say(`{"n":"x"}`), say(`{"n":3}`)},
-			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, output: `{"n":3}`, steps: 3,
+			ready: metav1.ConditionTrue, reason: v1beta1.ReasonAnswered, output: `{"n":3}`, steps: 3,
 			told: "/n: got string, want integer"},
 		"never": {schema: number, replies: []modelserver.Step{say("a"), say("b"), say(`{}`)}, ready: metav1.ConditionFalse,
 			reason: invalid, problem: "missing property 'n'", steps: 3},
-		"through a tool": {structured: v1alpha1.StructuredOutputTool, schema: number,
+		"through a tool": {structured: v1beta1.StructuredOutputTool, schema: number,
 			replies: []modelserver.Step{call("current_time", `{}`), call("submit_answer", `{"n":4}`)},
-			ready:   metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, output: `{"n":4}`, steps: 2,
+			ready:   metav1.ConditionTrue, reason: v1beta1.ReasonAnswered, output: `{"n":4}`, steps: 2,
 			told: `"tool_choice":{"function":{"name":"submit_answer"}`},
 		"a schema that is none": {schema: `{"type":"object","properties":{"n":"integer"}}`, ready: metav1.ConditionFalse,
-			reason: v1alpha1.ConditionReason(v1alpha1.ErrorOutputSchemaInvalid)},
+			reason: v1beta1.ConditionReason(v1beta1.ErrorOutputSchemaInvalid)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +74,7 @@ func (c outputCase) check(t *testing.T) {
 	server := httptest.NewServer(models)
 	t.Cleanup(server.Close)
 	ns := bareNamespace(t)
-	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
+	create(t, modelConfig(ns, "default", func(s *v1beta1.ChatModelConfigSpec) {
 		s.BaseURL, s.Default, s.StructuredOutput = server.URL+"/v1", true, c.structured
 	}))
 	chat := newChat(ns, "c", "hello")
@@ -91,7 +91,7 @@ func (c outputCase) check(t *testing.T) {
 		t.Errorf("the error is %+v", e)
 	}
 	check.Equal(t, "output", []any{c.output, c.steps}, []any{got, st.Turn.Steps})
-	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionOutputReady)
+	ready := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionOutputReady)
 	switch {
 	case c.steps == 0:
 		if ready != nil || len(models.Requests()) != 0 {
@@ -117,22 +117,22 @@ func TestMessageAsksForItsOwnOutput(t *testing.T) {
 	server := httptest.NewServer(models)
 	t.Cleanup(server.Close)
 	ns := bareNamespace(t)
-	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
+	create(t, modelConfig(ns, "default", func(s *v1beta1.ChatModelConfigSpec) {
 		s.BaseURL, s.Default = server.URL+"/v1", true
 	}))
 	create(t, newChat(ns, "c", "hello"))
 	runPods(t, ns)
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	for _, ask := range []struct {
 		text   string
-		output *v1alpha1.OutputFormat
+		output *v1beta1.OutputFormat
 	}{{"json", formatOf(`{"type":"object","required":["ok"]}`)}, {"and now", nil}} {
 		m := say(ns, "c", strings.ReplaceAll(ask.text, " ", "-"))
 		m.Spec.Content, m.Spec.Output = ask.text, ask.output
 		create(t, m)
-		waitForMessage(t, ns, m.Name, metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+		waitForMessage(t, ns, m.Name, metav1.ConditionTrue, v1beta1.ReasonAnswered)
 		st := chatIn(t, ns, "c").Status
-		ready := meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionOutputReady)
+		ready := meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionOutputReady)
 		if wanted := ask.output != nil; ready != wanted || (st.Output != nil) != wanted {
 			t.Errorf("%s: %s", ask.text, printable(st))
 		}

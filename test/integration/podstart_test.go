@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
@@ -43,7 +43,7 @@ func TestUnstartedPodIsReplacedAndKubeletMessageReported(t *testing.T) {
 	hasNoImage(t, ns, second)
 	eventually(t, "the next attempt waits", func() bool {
 		st := chatIn(t, ns, "c").Status
-		return st.Retry != nil && st.Retry.Reason == v1alpha1.ErrorGenerationPodLost &&
+		return st.Retry != nil && st.Retry.Reason == v1beta1.ErrorGenerationPodLost &&
 			st.Internal.Attempt.LostAttempts == 2 &&
 			strings.Contains(st.Retry.Message, "it did not start within 4s: container relay: ImagePullBackOff no such tag")
 	})
@@ -60,8 +60,8 @@ func TestUnstartedPodIsReplacedAndKubeletMessageReported(t *testing.T) {
 
 func TestStartingPodOfOldSettingsIsReplaced(t *testing.T) {
 	ns := parallel(t)
-	bad := modelConfig(ns, "bad", func(s *v1alpha1.ChatModelConfigSpec) {
-		s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "odd", Key: "k"}}
+	bad := modelConfig(ns, "bad", func(s *v1beta1.ChatModelConfigSpec) {
+		s.APIKey = &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "odd", Key: "k"}}
 	})
 	create(t, bad)
 	create(t, newChat(ns, "c", "hello"))

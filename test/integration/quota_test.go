@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
-func chatQuota(ns, name string, chats, subChats *int32) *v1alpha1.ChatQuota {
-	return &v1alpha1.ChatQuota{
+func chatQuota(ns, name string, chats, subChats *int32) *v1beta1.ChatQuota {
+	return &v1beta1.ChatQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns},
-		Spec:       v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: chats, SubChats: subChats}},
+		Spec:       v1beta1.ChatQuotaSpec{Generating: v1beta1.GeneratingLimits{Chats: chats, SubChats: subChats}},
 	}
 }
 
@@ -28,16 +28,16 @@ func chatQuota(ns, name string, chats, subChats *int32) *v1alpha1.ChatQuota {
 func allow(t *testing.T, ns, name string, chats int32) {
 	t.Helper()
 	create(t, chatQuota(ns, name, &chats, nil))
-	waitForQuota(t, ns, name, 1, v1alpha1.ReasonEnforced)
+	waitForQuota(t, ns, name, 1, v1beta1.ReasonEnforced)
 }
 
-func waitForQuota(t *testing.T, ns, name string, generation int64, reason v1alpha1.ConditionReason) {
+func waitForQuota(t *testing.T, ns, name string, generation int64, reason v1beta1.ConditionReason) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("generation %d of quota %s is Ready because of %s", generation, name, reason), func() bool {
 		quota := chatQuota(ns, name, nil, nil)
 		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
-		c := meta.FindStatusCondition(quota.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == reason &&
+		c := meta.FindStatusCondition(quota.Status.Conditions, v1beta1.ConditionReady)
+		return c != nil && c.Status == metav1.ConditionTrue && v1beta1.ReasonOf(c) == reason &&
 			c.ObservedGeneration == generation
 	})
 }
@@ -46,8 +46,8 @@ func waitForQuota(t *testing.T, ns, name string, generation int64, reason v1alph
 func waitForHolder(t *testing.T, ns, chat, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("chat %s says %q", chat, message), func() bool {
-		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == metav1.ConditionUnknown && v1alpha1.ReasonOf(c) == v1alpha1.ReasonWaitingForCapacity &&
+		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1beta1.ConditionReady)
+		return c != nil && c.Status == metav1.ConditionUnknown && v1beta1.ReasonOf(c) == v1beta1.ReasonWaitingForCapacity &&
 			strings.Contains(c.Message, message)
 	})
 }
@@ -55,7 +55,7 @@ func waitForHolder(t *testing.T, ns, chat, message string) {
 // generating are the chats of the namespace that generate.
 func generating(t *testing.T, ns string) (names []string) {
 	t.Helper()
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	check.OK(t, cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)))
 	for i := range chats.Items {
 		if chats.Items[i].Status.Generation != nil {
@@ -74,11 +74,11 @@ func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
 	held := "ChatQuota team allows 2 chats to generate at once in namespace " + ns +
 		": wait until a chat is done, or raise spec.generating.chats there"
 	waiting := func(message string) (n int) {
-		var chats v1alpha1.ChatList
+		var chats v1beta1.ChatList
 		check.OK(t, cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)))
 		for i := range chats.Items {
-			c := meta.FindStatusCondition(chats.Items[i].Status.Conditions, v1alpha1.ConditionReady)
-			if v1alpha1.ReasonOf(c) == v1alpha1.ReasonWaitingForCapacity && c.Message == message {
+			c := meta.FindStatusCondition(chats.Items[i].Status.Conditions, v1beta1.ConditionReady)
+			if v1beta1.ReasonOf(c) == v1beta1.ReasonWaitingForCapacity && c.Message == message {
 				n++
 			}
 		}
@@ -100,9 +100,9 @@ func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
 
 	busy := generating(t, ns)[0]
 	create(t, say(ns, busy, "more"))
-	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1beta1.ReasonQueued)
 	patch(t, chatQuota(ns, "team", nil, nil), `{"spec":{"generating":{"chats":1}}}`)
-	waitForQuota(t, ns, "team", 3, v1alpha1.ReasonEnforced)
+	waitForQuota(t, ns, "team", 3, v1beta1.ReasonEnforced)
 	if names := generating(t, ns); len(names) != 5 {
 		t.Errorf("a lowered quota leaves %v", names)
 	}
@@ -124,63 +124,63 @@ func TestZeroQuotaBlocksAllChatsAcrossRestart(t *testing.T) {
 	if names := generating(t, ns); len(names) != 0 {
 		t.Errorf("%v generate", names)
 	}
-	annotate(t, ns, "d", v1alpha1.AnnotationInterrupt, "t") // Who waits can be interrupted.
-	waitForReady(t, ns, "d", metav1.ConditionTrue, v1alpha1.ReasonInterrupted)
+	annotate(t, ns, "d", v1beta1.AnnotationInterrupt, "t") // Who waits can be interrupted.
+	waitForReady(t, ns, "d", metav1.ConditionTrue, v1beta1.ReasonInterrupted)
 	patch(t, chatQuota(ns, "none", nil, nil), `{"spec":{"generating":{"chats":1}}}`)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 
 	patch(t, chatQuota(ns, "none", nil, nil), `{"spec":{"generating":{"chats":0}}}`)
-	waitForQuota(t, ns, "none", 3, v1alpha1.ReasonEnforced)
-	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "t") // A summary is generated, too.
+	waitForQuota(t, ns, "none", 3, v1beta1.ReasonEnforced)
+	annotate(t, ns, "c", v1beta1.AnnotationCompact, "t") // A summary is generated, too.
 	waitForHolder(t, ns, "c", held)
 }
 
 func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 	ns := namespace(t)
 	create(t, chatQuota(ns, "team", new(int32(1)), new(int32(1))))
-	waitForQuota(t, ns, "team", 1, v1alpha1.ReasonEnforced)
+	waitForQuota(t, ns, "team", 1, v1beta1.ReasonEnforced)
 	one := started(t, ns, "one", "first")
 	for _, name := range []string{"two", "three", "four"} {
 		create(t, newChat(ns, name, "first"))
-		waitForReady(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
+		waitForReady(t, ns, name, metav1.ConditionUnknown, v1beta1.ReasonWaitingForCapacity)
 	}
 	create(t, subChat(ns, "sub", "one"))
 	assigned(t, ns, "sub", 1, 1) // Sub-chats count apart.
 	create(t, subChat(ns, "sub2", "one"))
 	waitForHolder(t, ns, "sub2", "ChatQuota team allows 1 sub-chat to generate at once")
-	annotate(t, ns, "three", v1alpha1.AnnotationInterrupt, "t")
-	waitForReady(t, ns, "three", metav1.ConditionTrue, v1alpha1.ReasonInterrupted)
+	annotate(t, ns, "three", v1beta1.AnnotationInterrupt, "t")
+	waitForReady(t, ns, "three", metav1.ConditionTrue, v1beta1.ReasonInterrupted)
 	stopManager(t)()
 	answers(t, one, chattest.Says("Fine."))
 	answers(t, assigned(t, ns, "two", 1, 1), chattest.Says("Fine."))
 	answers(t, assigned(t, ns, "four", 1, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "four", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "four", v1beta1.ChatWaiting)
 }
 
 func TestOfSeveralQuotasTheSmallestCounts(t *testing.T) {
 	ns := parallel(t)
 	allow(t, ns, "large", 5)
 	allow(t, ns, "small", 1)
-	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonOverridden)
+	waitForQuota(t, ns, "large", 1, v1beta1.ReasonOverridden)
 	started(t, ns, "one", "first")
 	create(t, newChat(ns, "two", "first"))
 	waitForHolder(t, ns, "two", "ChatQuota small allows 1 chat ")
 	remove(t, chatQuota(ns, "small", nil, nil))
 	assigned(t, ns, "two", 1, 1)
-	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonEnforced)
+	waitForQuota(t, ns, "large", 1, v1beta1.ReasonEnforced)
 }
 
 func TestClusterQuotaHoldsNamespacesAndTheirSum(t *testing.T) {
-	quota := &v1alpha1.ClusterChatQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName},
-		Spec:       v1alpha1.ClusterChatQuotaSpec{NamespaceDefault: &v1alpha1.GeneratingLimits{Chats: new(int32(0))}},
+	quota := &v1beta1.ClusterChatQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: v1beta1.ClusterChatQuotaName},
+		Spec:       v1beta1.ClusterChatQuotaSpec{NamespaceDefault: &v1beta1.GeneratingLimits{Chats: new(int32(0))}},
 	}
 	inForce := func(generation int64) {
 		t.Helper()
 		eventually(t, "the ClusterChatQuota is in force", func() bool {
 			check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
-			c := meta.FindStatusCondition(quota.Status.Conditions, v1alpha1.ConditionReady)
+			c := meta.FindStatusCondition(quota.Status.Conditions, v1beta1.ConditionReady)
 			return c != nil && c.Status == metav1.ConditionTrue && quota.Status.ObservedGeneration == generation
 		})
 	}
@@ -215,7 +215,7 @@ func TestQuotaIsNotWrittenForChats(t *testing.T) {
 	for i := range 3 {
 		create(t, newChat(ns, fmt.Sprint("c", i), "first"))
 		answers(t, assigned(t, ns, fmt.Sprint("c", i), 1, 1), chattest.Says("Fine."))
-		waitForPhase(t, ns, fmt.Sprint("c", i), v1alpha1.ChatWaiting)
+		waitForPhase(t, ns, fmt.Sprint("c", i), v1beta1.ChatWaiting)
 	}
 	stopManager(t)() // Nor does a new manager have anything to add.
 	started(t, ns, "last", "first")

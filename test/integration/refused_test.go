@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -47,17 +47,17 @@ func tooSmall(t *testing.T, ns string) *corev1.LimitRange {
 }
 
 // waitForRefusal waits until the chat says why it gets no pod.
-func waitForRefusal(t *testing.T, ns, chat string, reason v1alpha1.ConditionReason, words string) {
+func waitForRefusal(t *testing.T, ns, chat string, reason v1beta1.ConditionReason, words string) {
 	t.Helper()
 	waitForReady(t, ns, chat, metav1.ConditionUnknown, reason)
-	ready := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1beta1.ConditionReady)
 	if !strings.Contains(ready.Message, words) || strings.Contains(ready.Message, "parley-generation-") {
 		t.Errorf("it says %q", ready.Message)
 	}
 }
 
 // eventsOf are the notes of the Events of that reason about the object.
-func eventsOf(t *testing.T, ns, name string, reason v1alpha1.EventReason) (notes []string) {
+func eventsOf(t *testing.T, ns, name string, reason v1beta1.EventReason) (notes []string) {
 	t.Helper()
 	var events eventsv1.EventList
 	check.OK(t, cluster.Client.List(t.Context(), &events, client.InNamespace(ns)))
@@ -87,18 +87,18 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 			ns := parallel(t)
 			why := c.refuse(t, ns)
 			create(t, newChat(ns, "c", "hello"))
-			waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRejected, c.words)
-			waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRejected)
+			waitForRefusal(t, ns, "c", v1beta1.ReasonGenerationPodRejected, c.words)
+			waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1beta1.ReasonGenerationPodRejected)
 			create(t, newChat(ns, "d", "me too"))
-			waitForRefusal(t, ns, "d", v1alpha1.ReasonGenerationPodRejected, c.words)
-			if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil {
+			waitForRefusal(t, ns, "d", v1beta1.ReasonGenerationPodRejected, c.words)
+			if st := chatIn(t, ns, "c").Status; st.Phase != v1beta1.ChatRunning || st.Generation != nil {
 				t.Errorf("the status is %+v", st)
 			}
 			remove(t, why)
 			answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 			assigned(t, ns, "d", 1, 1)
-			waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-			if notes := eventsOf(t, ns, "c", v1alpha1.EventGenerationPodRejected); len(notes) != 1 {
+			waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+			if notes := eventsOf(t, ns, "c", v1beta1.EventGenerationPodRejected); len(notes) != 1 {
 				t.Errorf("its Events are %q", notes)
 			}
 		})
@@ -109,30 +109,30 @@ func TestRejectedPodMakesAnsweredChatNotReady(t *testing.T) {
 	ns := parallel(t)
 	chat := started(t, ns, "c", "hello")
 	answers(t, chat, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	noneOf(t, ns, corev1.ResourcePods)
 	remove(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: chat.Status.Generation.Pod}})
 	create(t, say(ns, "c", "more"))
-	waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRejected, "exceeded quota")
-	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRejected)
-	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "stop")
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForRefusal(t, ns, "c", v1beta1.ReasonGenerationPodRejected, "exceeded quota")
+	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1beta1.ReasonGenerationPodRejected)
+	annotate(t, ns, "c", v1beta1.AnnotationInterrupt, "stop")
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 }
 
 func TestRefusedPromptIsSaid(t *testing.T) {
 	ns := parallel(t)
 	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
 	create(t, newChat(ns, "c", "hello"))
-	waitForRefusal(t, ns, "c", v1alpha1.ReasonPromptRejected, "exceeded quota: nothing")
+	waitForRefusal(t, ns, "c", v1beta1.ReasonPromptRejected, "exceeded quota: nothing")
 	remove(t, quota)
 	assigned(t, ns, "c", 1, 1)
 }
 
 func TestTakenPromptNameIsReportedUntilFree(t *testing.T) {
 	t.Parallel()
-	for name, stranger := range map[string]func(*v1alpha1.ChatMessage){
-		"by a message of another chat": func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = "other" },
-		"by another text":              func(*v1alpha1.ChatMessage) {},
+	for name, stranger := range map[string]func(*v1beta1.ChatMessage){
+		"by a message of another chat": func(m *v1beta1.ChatMessage) { m.Spec.ChatRef.Name = "other" },
+		"by another text":              func(*v1beta1.ChatMessage) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := parallel(t)
@@ -140,9 +140,9 @@ func TestTakenPromptNameIsReportedUntilFree(t *testing.T) {
 			stranger(taken)
 			create(t, taken)
 			create(t, newChat(ns, "c", "what was asked"))
-			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptNameConflict)
-			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict)
-			ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
+			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1beta1.ReasonPromptNameConflict)
+			waitForReady(t, ns, "c", metav1.ConditionFalse, v1beta1.ReasonPromptNameConflict)
+			ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1beta1.ConditionReady)
 			check.Contains(t, ready.Message, "Message c-prompt has the name")
 			remove(t, taken)
 			assigned(t, ns, "c", 1, 1)
@@ -162,7 +162,7 @@ func denyMessage(t *testing.T, ns, text string) *admissionv1.ValidatingAdmission
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
 					Operations: []admissionv1.OperationType{admissionv1.Create},
-					Rule: admissionv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group},
+					Rule: admissionv1.Rule{APIGroups: []string{v1beta1.GroupVersion.Group},
 						APIVersions: []string{"*"}, Resources: []string{"chatmessages"}},
 				},
 			}}},
@@ -191,11 +191,11 @@ func TestForgedPromptIsNotAsked(t *testing.T) {
 	ns := parallel(t)
 	policy := denyMessage(t, ns, "what was asked")
 	create(t, newChat(ns, "c", "what was asked"))
-	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptRejected)
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1beta1.ReasonPromptRejected)
 	forged := say(ns, "c", "c-prompt")
 	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chatIn(t, ns, "c"),
-		v1alpha1.GroupVersion.WithKind("Chat"))}
+		v1beta1.GroupVersion.WithKind("Chat"))}
 	create(t, forged)
 	remove(t, policy)
-	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1beta1.ReasonPromptNameConflict)
 }

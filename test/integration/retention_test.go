@@ -11,22 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // kept is a chat that goes so many seconds after it came to rest.
-func kept(ns, name string, seconds int32) *v1alpha1.Chat {
+func kept(ns, name string, seconds int32) *v1beta1.Chat {
 	chat := newChat(ns, name, "hello")
-	chat.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds}
+	chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: &seconds}
 	return chat
 }
 
 // chatIsGone reports whether the API server has no such chat.
 func chatIsGone(t *testing.T, ns, name string) bool {
 	t.Helper()
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &chat)
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func chatIsGone(t *testing.T, ns, name string) bool {
 func answersPrompt(t *testing.T, ns, name string) {
 	t.Helper()
 	answers(t, assigned(t, ns, name, 1, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForReady(t, ns, name, metav1.ConditionTrue, v1beta1.ReasonAnswered)
 }
 
 func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
@@ -46,7 +46,7 @@ func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
 	create(t, kept(ns, "c", 1))
 	first := assigned(t, ns, "c", 1, 1)
 	sub := newChat(ns, "sub", "look it up")
-	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
+	sub.Spec.ParentRef = &v1beta1.ChatReference{Name: "c"}
 	create(t, sub)
 	ofSub := assigned(t, ns, "sub", 1, 1)
 	answers(t, first, chattest.Says("Fine."))
@@ -59,12 +59,12 @@ func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
 	answers(t, ofSub, chattest.Says("It is the CNI."))
 	eventually(t, "the family goes", func() bool { return chatIsGone(t, ns, "c") && chatIsGone(t, ns, "sub") })
 	eventually(t, "their messages go", func() bool {
-		var messages v1alpha1.ChatMessageList
+		var messages v1beta1.ChatMessageList
 		check.OK(t, cluster.Client.List(t.Context(), &messages, client.InNamespace(ns)))
 		return len(messages.Items) == 0
 	})
 	eventually(t, "an Event says so", func() bool {
-		return len(eventsOf(t, ns, "c", v1alpha1.EventExpired)) == 1
+		return len(eventsOf(t, ns, "c", v1beta1.EventExpired)) == 1
 	})
 }
 

@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // cutIn is a message that interrupts.
-func cutIn(ns, chat, name string) *v1alpha1.ChatMessage {
+func cutIn(ns, chat, name string) *v1beta1.ChatMessage {
 	return chattest.In(ns, chattest.User(chat, name, chattest.CutsIn))
 }
 
@@ -48,7 +48,7 @@ func edit(t *testing.T, ns, name, content string) {
 }
 
 // waitForHistory waits until the chat has that head and phase.
-func waitForHistory(t *testing.T, ns, chat string, phase v1alpha1.ChatPhase, head string, length int64) {
+func waitForHistory(t *testing.T, ns, chat string, phase v1beta1.ChatPhase, head string, length int64) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("chat %s is %s at %s/%d", chat, phase, head, length), func() bool {
 		st := chatIn(t, ns, chat).Status
@@ -59,7 +59,7 @@ func waitForHistory(t *testing.T, ns, chat string, phase v1alpha1.ChatPhase, hea
 func waitGone(t *testing.T, ns, name string) {
 	t.Helper()
 	eventually(t, "message "+name+" is gone", func() bool {
-		var m v1alpha1.ChatMessage
+		var m v1beta1.ChatMessage
 		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &m))
 	})
 }
@@ -68,30 +68,30 @@ func waitGone(t *testing.T, ns, name string) {
 func answered(t *testing.T, ns string, more ...string) {
 	t.Helper()
 	answers(t, started(t, ns, "c", "first"), chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	for i, name := range more {
 		create(t, say(ns, "c", name))
 		answers(t, assigned(t, ns, "c", int64(2*i+3), 1), chattest.Says("Fine."))
-		waitForMessage(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+		waitForMessage(t, ns, name, metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	}
 }
 
 func TestAnAnnotationInterruptsOnce(t *testing.T) {
 	ns := parallel(t)
 	started(t, ns, "c", "first")
-	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "one")
-	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
+	annotate(t, ns, "c", v1beta1.AnnotationInterrupt, "one")
+	waitForPhase(t, ns, "c", v1beta1.ChatInterrupting)
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, v1alpha1.ReasonInterrupted)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-1-1", 2)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, v1beta1.ReasonInterrupted)
 
 	create(t, say(ns, "c", "next")) // The old token interrupts nothing more.
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
-	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "two")
+	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	annotate(t, ns, "c", v1beta1.AnnotationInterrupt, "two")
 	eventually(t, "the second token is refused", func() bool {
 		requests := chatIn(t, ns, "c").Status.Requests
-		return len(requests) == 1 && requests[0].Token == "two" && requests[0].Outcome == v1alpha1.RequestRefused &&
+		return len(requests) == 1 && requests[0].Token == "two" && requests[0].Outcome == v1beta1.RequestRefused &&
 			requests[0].Message != ""
 	})
 }
@@ -101,20 +101,20 @@ func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 	started(t, ns, "c", "first")
 	queued(t, ns, "c", "queued")
 	create(t, cutIn(ns, "c", "urgent"))
-	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
+	waitForPhase(t, ns, "c", v1beta1.ChatInterrupting)
 	answers(t, chatIn(t, ns, "c"), chattest.Interrupted())
 	urgent := assigned(t, ns, "c", 2, 1)
 	if got := urgent.Status; got.Turn.Message != "urgent" || got.Turn.Parent != "c-prompt" || len(got.Queue) != 1 {
 		t.Errorf("turn %+v, queue %v", got.Turn, got.Queue)
 	}
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, v1alpha1.ReasonInterrupted)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, v1beta1.ReasonInterrupted)
 	waitGone(t, ns, "c-1-1")
 	patch(t, say(ns, "c", "queued"), `{"spec":{"whenBusy":"Interrupt"}}`)
-	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
+	waitForPhase(t, ns, "c", v1beta1.ChatInterrupting)
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
-	waitForMessage(t, ns, "queued", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	waitForMessage(t, ns, "urgent", metav1.ConditionFalse, v1alpha1.ReasonInterrupted)
+	waitForMessage(t, ns, "queued", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	waitForMessage(t, ns, "urgent", metav1.ConditionFalse, v1beta1.ReasonInterrupted)
 }
 
 func TestEditSupersedesWhatFollowed(t *testing.T) {
@@ -127,12 +127,12 @@ func TestEditSupersedesWhatFollowed(t *testing.T) {
 	}
 	waitGone(t, ns, "c-3-1")
 	waitGone(t, ns, "c-5-1")
-	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
+	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1beta1.ReasonSuperseded)
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-7-1", 4)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-7-1", 4)
 	eventually(t, "the edited message says that it is answered", func() bool { // It said so of its old words, too.
 		st := messageIn(t, ns, "second").Status
-		return st.HistoryVersion == 7 && readyReason(st.Conditions) == v1alpha1.ReasonAnswered
+		return st.HistoryVersion == 7 && readyReason(st.Conditions) == v1beta1.ReasonAnswered
 	})
 	eventually(t, "nothing is left to put aside",
 		func() bool { return chatIn(t, ns, "c").Status.Internal.Superseded == nil })
@@ -147,11 +147,11 @@ func TestEditDuringGenerationDiscardsStaleReply(t *testing.T) {
 	queued(t, ns, "c", "queued")
 	edit(t, ns, "c-prompt", "I meant something else")
 	fresh := assigned(t, ns, "c", 2, 1)
-	waitForMessage(t, ns, "queued", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
+	waitForMessage(t, ns, "queued", metav1.ConditionFalse, v1beta1.ReasonSuperseded)
 	answers(t, old, chattest.Says("Fine."))
 	waitGone(t, ns, "c-1-1")
 	answers(t, fresh, chattest.Says("Fine."))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-2-1", 2)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-2-1", 2)
 }
 
 func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
@@ -163,20 +163,20 @@ func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
 		t.Errorf("history %+v, turn %+v", got.History, got.Turn)
 	}
 	answers(t, chat, chattest.Says("Fine."))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-5-1", 4)
-	waitForMessage(t, ns, "second", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-5-1", 4)
+	waitForMessage(t, ns, "second", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 }
 
 func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
 	ns := parallel(t)
 	answered(t, ns, "second", "third")
 	remove(t, messageIn(t, ns, "second"))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-1-1", 2)
 	waitGone(t, ns, "c-3-1")
 	waitGone(t, ns, "c-5-1")
-	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
+	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1beta1.ReasonSuperseded)
 	remove(t, messageIn(t, ns, "c-prompt"))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "", 0)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "", 0)
 	create(t, say(ns, "c", "afresh"))
 	chat := assigned(t, ns, "c", 9, 1)
 	got := chat.Status
@@ -191,7 +191,7 @@ func TestASuspendedChatHoldsItsWork(t *testing.T) {
 	eventually(t, "the chat says that it is suspended", func() bool {
 		st := chatIn(t, ns, "c").Status
 		return st.History.Version == 2 && st.Generation == nil &&
-			v1alpha1.ReasonOf(&st.Conditions[0]) == v1alpha1.ReasonSuspended
+			v1beta1.ReasonOf(&st.Conditions[0]) == v1beta1.ReasonSuspended
 	})
 	patch(t, newChat(ns, "c", ""), `{"spec":{"suspend":false}}`)
 	assigned(t, ns, "c", 2, 1)
@@ -200,14 +200,14 @@ func TestASuspendedChatHoldsItsWork(t *testing.T) {
 func TestClearingHidesTheOldContextFromTheModel(t *testing.T) {
 	ns := parallel(t)
 	answered(t, ns)
-	annotate(t, ns, "c", v1alpha1.AnnotationClear, "one")
+	annotate(t, ns, "c", v1beta1.AnnotationClear, "one")
 	eventually(t, "the context begins behind the reply", func() bool {
 		h := chatIn(t, ns, "c").Status.History
 		return h.ContextStart == 2 && h.Length == 2
 	})
 	create(t, say(ns, "c", "next"))
 	answers(t, assigned(t, ns, "c", 4, 1), chattest.Says("Fine."))
-	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-4-1", 4)
 }
 
 func TestDeletionWhileManagerIsDownIsDetected(t *testing.T) {
@@ -220,5 +220,5 @@ func TestDeletionWhileManagerIsDownIsDetected(t *testing.T) {
 	chat := assigned(t, ns, "c", 5, 1)
 	got := chat.Status
 	check.Equal(t, "history", []any{"c-prompt", 1}, []any{got.History.Head, got.History.Length})
-	waitForMessage(t, ns, "second", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
+	waitForMessage(t, ns, "second", metav1.ConditionFalse, v1beta1.ReasonSuperseded)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -20,7 +20,7 @@ func TestStrangersResultIsRefused(t *testing.T) {
 	first := started(t, ns, "c", "first")
 	began := time.Now()
 	answers(t, first, chattest.Says("FORGED"),
-		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "parley-generation-stranger" })
+		func(m *v1beta1.ChatMessage) { m.Spec.Generation.Pod = "parley-generation-stranger" })
 	second := assigned(t, ns, "c", 1, 2)
 	if took := time.Since(began); took > soon {
 		t.Errorf("the next attempt began after %s", took)
@@ -29,7 +29,7 @@ func TestStrangersResultIsRefused(t *testing.T) {
 		t.Errorf("the attempt moved from pod %s to %s", first.Status.Generation.Pod, second.Status.Generation.Pod)
 	}
 	answers(t, second, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	check.Equal(t, "the head is", "c-1-2", chatIn(t, ns, "c").Status.History.Head)
 }
 
@@ -38,7 +38,7 @@ func TestEarlierStrangersResultHoldsNothingUp(t *testing.T) {
 	create(t, newChat(ns, "c", ""))
 	chat := chatIn(t, ns, "c")
 	chat.Status.History.Version = 1
-	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+	chat.Status.Generation = &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant,
 		Pod: "parley-generation-stranger"}
 	answers(t, chat, chattest.Says("Fine."))
 	began := time.Now()
@@ -48,5 +48,5 @@ func TestEarlierStrangersResultHoldsNothingUp(t *testing.T) {
 		t.Errorf("the next attempt began after %s", took)
 	}
 	answers(t, chat, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 }

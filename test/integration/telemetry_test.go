@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/test/kit/chattest"
@@ -58,12 +58,12 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 	ns := namespace(t)
 
 	chat := newChat(ns, "c", "hello")
-	chat.Annotations = map[string]string{v1alpha1.AnnotationTraceparent: traceparent}
+	chat.Annotations = map[string]string{v1beta1.AnnotationTraceparent: traceparent}
 	create(t, chat)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	first := chatIn(t, ns, "c").Status.Turn
 	if first.Traceparent != traceparent || first.StartedAt.IsZero() {
 		t.Errorf("the turn's record is %+v", first)
@@ -71,8 +71,8 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 5, 1)
-	answers(t, second, chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
-	waitForPhase(t, ns, "c", v1alpha1.ChatError)
+	answers(t, second, chattest.Fails(v1beta1.ErrorAuthenticationFailed))
+	waitForPhase(t, ns, "c", v1beta1.ChatError)
 
 	eventually(t, "two turns are traced", func() bool { return len(spans.Spans()) == 2 })
 	answered, broken := spans.Spans()[0], spans.Spans()[1]
@@ -115,7 +115,7 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 // phasesAre reports whether the metric agrees with the API server, on the chats of all tests.
 func phasesAre(t *testing.T, metrics *prometheus.Registry) bool {
 	t.Helper()
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	check.OK(t, cluster.Client.List(t.Context(), &chats))
 	want := map[string]float64{}
 	for i := range chats.Items {
@@ -134,13 +134,13 @@ func TestWhatIsRefusedIsCounted(t *testing.T) {
 	metrics, _ := observedManager(t)
 	ns := namespace(t)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	chat.Spec.Limits = &v1beta1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	late := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	create(t, say(ns, "c", "queued"))
 	eventually(t, "a message is queued", func() bool { return len(chatIn(t, ns, "c").Status.Queue) == 1 })
 	create(t, say(ns, "c", "too-many"))
-	waitForMessage(t, ns, "too-many", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
+	waitForMessage(t, ns, "too-many", metav1.ConditionFalse, v1beta1.ReasonQueueFull)
 
 	prompt := messageIn(t, ns, "c-prompt")
 	prompt.Spec.Content = "goodbye"
@@ -163,12 +163,12 @@ func TestCallsOfClientsAreCounted(t *testing.T) {
 	metrics, _ := observedManager(t)
 	ns := namespace(t)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open_ticket"}}}
+	chat.Spec.Tools = &v1beta1.ChatTools{Client: []v1beta1.ClientTool{{Name: "open_ticket"}}}
 	create(t, chat)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
-	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	waitForPhase(t, ns, "c", v1beta1.ChatRequiresAction)
 	create(t, resultsOf(ns, "results", "call_1", `"4711"`))
-	waitForPhase(t, ns, "c", v1alpha1.ChatRunning)
+	waitForPhase(t, ns, "c", v1beta1.ChatRunning)
 	eventually(t, "the call is counted",
 		func() bool { return seriesOf(t, metrics)["parley_tool_calls_total Succeeded client"] == 1 })
 }

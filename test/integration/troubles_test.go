@@ -17,7 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/verbs"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
@@ -81,7 +81,7 @@ func (s *screen) says(t *testing.T, words string) {
 
 // trouble keeps a chat from answering. before is what is done before the message is sent, and after what is done then.
 type trouble struct {
-	chat          func(c *v1alpha1.Chat)
+	chat          func(c *v1beta1.Chat)
 	before, after func(t *testing.T, ns string)
 	// shown are the words that a person is shown.
 	shown string
@@ -101,7 +101,7 @@ func workspacePod(change func(*corev1.PodStatus)) func(t *testing.T, ns string) 
 		t.Helper()
 		create(t, toolTemplate(ns))
 		answers(t, assigned(t, ns, "c", 1, 1), chattest.Works("call_1"))
-		w := &v1alpha1.Workspace{}
+		w := &v1beta1.Workspace{}
 		pod := &corev1.Pod{}
 		eventually(t, "the workspace has a pod", func() bool {
 			return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "c"}, w) == nil &&
@@ -114,12 +114,12 @@ func workspacePod(change func(*corev1.PodStatus)) func(t *testing.T, ns string) 
 
 var troubles = map[string]trouble{
 	"a ChatModelConfig that does not exist": {
-		chat:  func(c *v1alpha1.Chat) { c.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "nowhere"} },
+		chat:  func(c *v1beta1.Chat) { c.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: "nowhere"} },
 		shown: "ModelConfigNotFound: ChatModelConfig nowhere"},
 	"a ChatModelConfig that is disabled": {
-		chat: func(c *v1alpha1.Chat) { c.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "off"} },
+		chat: func(c *v1beta1.Chat) { c.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: "off"} },
 		before: func(t *testing.T, ns string) {
-			create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
+			create(t, modelConfig(ns, "off", func(s *v1beta1.ChatModelConfigSpec) { s.Disabled = true }))
 		},
 		shown: "ModelConfigDisabled: "},
 	"no default ChatModelConfig": {
@@ -128,10 +128,10 @@ var troubles = map[string]trouble{
 		},
 		shown: "ModelConfigNotFound: "},
 	"a ChatClass that does not exist": {
-		chat:  func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "nowhere" },
+		chat:  func(c *v1beta1.Chat) { c.Spec.ChatClassName = "nowhere" },
 		shown: "ChatClassNotFound: ChatClass nowhere"},
 	"a parent that does not exist": {
-		chat:  func(c *v1alpha1.Chat) { c.Spec.ParentRef = &v1alpha1.ChatReference{Name: "nobody"} },
+		chat:  func(c *v1beta1.Chat) { c.Spec.ParentRef = &v1beta1.ChatReference{Name: "nobody"} },
 		shown: "ParentNotFound: "},
 	"a ResourceQuota": {
 		before: func(t *testing.T, ns string) { noneOf(t, ns, corev1.ResourcePods) },
@@ -152,20 +152,20 @@ var troubles = map[string]trouble{
 		},
 		shown: "WaitingForModel: ChatModelConfig default allows 1 concurrent call"},
 	"a budget that is reached": {
-		chat: func(c *v1alpha1.Chat) {
-			c.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0"}}
+		chat: func(c *v1beta1.Chat) {
+			c.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "0"}}
 		},
 		shown: "BudgetReached: The chat has cost 0.00 USD, and its budget is 0 USD. Raise spec.limits.budget"},
 	"a budget without prices": {
-		chat: func(c *v1alpha1.Chat) {
-			c.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+		chat: func(c *v1beta1.Chat) {
+			c.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
 		},
 		shown: "ModelPriceMissing: The chat has a budget in USD, but ChatModelConfig default has no prices in it"},
 	"a suspension": {
-		chat:  func(c *v1alpha1.Chat) { c.Spec.Suspend = true },
+		chat:  func(c *v1beta1.Chat) { c.Spec.Suspend = true },
 		shown: "Suspended: Work is held until spec.suspend is false"},
 	"an archive": {
-		chat:  func(c *v1alpha1.Chat) { c.Spec.Archived = true },
+		chat:  func(c *v1beta1.Chat) { c.Spec.Archived = true },
 		shown: "Archived: The chat is archived; spec.archived: false takes it back"},
 	"an image of the generation pod that does not exist": {
 		after: func(t *testing.T, ns string) {
@@ -173,8 +173,8 @@ var troubles = map[string]trouble{
 		},
 		shown: "ImagePullBackOff"},
 	"a model that fails": {
-		after: replies(chattest.Fails(v1alpha1.ErrorProviderUnavailable, chattest.ForNow, chattest.After(3600),
-			func(e *v1alpha1.GenerationError) { e.Message = "10.0.0.7 refused the connection" })),
+		after: replies(chattest.Fails(v1beta1.ErrorProviderUnavailable, chattest.ForNow, chattest.After(3600),
+			func(e *v1beta1.GenerationError) { e.Message = "10.0.0.7 refused the connection" })),
 		shown: "ProviderUnavailable: 10.0.0.7 refused the connection; attempt 1 failed"},
 	"a call that needs approval": {
 		after: replies(chattest.CallsOf(clock("call_1"))),
@@ -184,19 +184,19 @@ var troubles = map[string]trouble{
 		shown: "call_1 (open_ticket) needs a result"},
 	"a call that asks for input": {
 		after: func(t *testing.T, ns string) {
-			replies(chattest.CallsOf(v1alpha1.ToolCall{ID: "call_1", Name: "s__book", Input: `{}`}))(t, ns)
+			replies(chattest.CallsOf(v1beta1.ToolCall{ID: "call_1", Name: "s__book", Input: `{}`}))(t, ns)
 			answers(t, assigned(t, ns, "c", 2, 1), chattest.Asks("call_1"))
 		},
 		shown: ") asks for input:"},
 	"a workspace whose image does not exist": {
-		chat: func(c *v1alpha1.Chat) { c.Spec.Workspace = working(c.Namespace, "c").Spec.Workspace },
+		chat: func(c *v1beta1.Chat) { c.Spec.Workspace = working(c.Namespace, "c").Spec.Workspace },
 		after: workspacePod(func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
 				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such tag"}}}}
 		}),
 		shown: "ImagePullBackOff"},
 	"a workspace that no node has room for": {
-		chat: func(c *v1alpha1.Chat) { c.Spec.Workspace = working(c.Namespace, "c").Spec.Workspace },
+		chat: func(c *v1beta1.Chat) { c.Spec.Workspace = working(c.Namespace, "c").Spec.Workspace },
 		after: workspacePod(func(s *corev1.PodStatus) {
 			s.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 				Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}

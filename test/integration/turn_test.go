@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
@@ -22,48 +22,48 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 	create(t, newChat(ns, "triage", "hello"))
 
 	chat := assigned(t, ns, "triage", 1, 1)
-	if got := chat.Status; got.Phase != v1alpha1.ChatRunning || got.History.Head != "triage-prompt" ||
+	if got := chat.Status; got.Phase != v1beta1.ChatRunning || got.History.Head != "triage-prompt" ||
 		got.History.Length != 1 {
 		t.Fatalf("unexpected status %+v", got)
 	}
 	answers(t, chat, chattest.Says("Fine."))
 
-	waitForPhase(t, ns, "triage", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "triage", v1beta1.ChatWaiting)
 	chat = chatIn(t, ns, "triage")
 	h := chat.Status.History
 	check.Equal(t, "history is", []any{"triage-1-1", 2, 2}, []any{h.Head, h.Version, h.Length})
 	check.Equal(t, "reply", []any{"Fine.", 15, "scripted"},
 		[]any{chat.Status.LastReply, chat.Status.Usage.TotalTokens, chat.Status.Model})
-	waitForMessage(t, ns, "triage-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "triage-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	prompt := messageIn(t, ns, "triage-prompt")
-	check.Equal(t, "status of the prompt is", []any{v1alpha1.MessageCommitted, 0, 1},
+	check.Equal(t, "status of the prompt is", []any{v1beta1.MessageCommitted, 0, 1},
 		[]any{prompt.Status.State, *prompt.Status.Index, prompt.Status.HistoryVersion})
 }
 
 func TestAPromptNamesTheAuthorOfItsChat(t *testing.T) {
 	ns := parallel(t)
 	chat := newChat(ns, "c", "hello")
-	chat.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna"}
+	chat.Annotations = map[string]string{v1beta1.AnnotationCreatedBy: "anna"}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
 	check.Equal(t, "the prompt was created by", "anna",
-		messageIn(t, ns, "c-prompt").Annotations[v1alpha1.AnnotationCreatedBy])
+		messageIn(t, ns, "c-prompt").Annotations[v1beta1.AnnotationCreatedBy])
 }
 
 func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
 	ns := parallel(t)
 	answers(t, started(t, ns, "c", "what time is it?"), chattest.Calls("call_1"))
 	chat := assigned(t, ns, "c", 2, 1)
-	if chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+	if chat.Status.Generation.Action != v1beta1.ActionExecuteTools {
 		t.Fatalf("action is %s", chat.Status.Generation.Action)
 	}
 	answers(t, chat, chattest.Results("call_1"))
 	chat = assigned(t, ns, "c", 3, 1)
-	if chat.Status.Generation.Action != v1alpha1.ActionGenerateAssistant {
+	if chat.Status.Generation.Action != v1beta1.ActionGenerateAssistant {
 		t.Fatalf("action is %s", chat.Status.Generation.Action)
 	}
 	answers(t, chat, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	got := chatIn(t, ns, "c").Status
 	check.Equal(t, "turn", []any{2, 4}, []any{got.Turn.Steps, got.History.Length})
 }
@@ -79,11 +79,11 @@ func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 	if got := second.Status; got.Turn.Message != "second" || got.Turn.Parent != "c-1-1" || len(got.Queue) != 1 {
 		t.Fatalf("turn %+v, queue %v", got.Turn, got.Queue)
 	}
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	answers(t, second, chattest.Says("Fine."))
 	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 }
 
 func TestDeletedQueuedMessageIsNeverAnswered(t *testing.T) {
@@ -91,32 +91,32 @@ func TestDeletedQueuedMessageIsNeverAnswered(t *testing.T) {
 	first := started(t, ns, "c", "first")
 	second := say(ns, "c", "second")
 	create(t, second)
-	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1beta1.ReasonQueued)
 	check.OK(t, cluster.Client.Delete(t.Context(), second))
 	eventually(t, "the queue is empty", func() bool { return len(chatIn(t, ns, "c").Status.Queue) == 0 })
 	answers(t, first, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 }
 
 func TestOneMessageTooManyIsRejected(t *testing.T) {
 	ns := parallel(t)
 	chat := newChat(ns, "c", "first")
-	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	chat.Spec.Limits = &v1beta1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
 	queued(t, ns, "c", "second")
 	create(t, say(ns, "c", "third"))
-	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
+	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1beta1.ReasonQueueFull)
 }
 
 func TestErrorIsLeftByANewMessage(t *testing.T) {
 	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
-	report := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	report := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Fails(v1beta1.ErrorAuthenticationFailed))
 	create(t, report)
-	waitForPhase(t, ns, "c", v1alpha1.ChatError)
+	waitForPhase(t, ns, "c", v1beta1.ChatError)
 	chat := chatIn(t, ns, "c")
-	stalled := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionStalled)
+	stalled := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionStalled)
 	if stalled == nil || stalled.Reason != "AuthenticationFailed" || stalled.Message != "what is wrong. what to do" {
 		t.Errorf("Stalled is %+v", stalled)
 	}
@@ -143,7 +143,7 @@ func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 		return gone(t, late)
 	})
 	answers(t, second, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	check.Equal(t, "head is", "c-1-2", chatIn(t, ns, "c").Status.History.Head)
 }
 
@@ -155,7 +155,7 @@ func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 	chat.Spec.SystemPrompt = "Be brief."
 	check.OK(t, cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)))
 	answers(t, before, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	after := chatIn(t, ns, "c")
 	if after.Status.History.Head != "c-1-1" || after.Spec.SystemPrompt != "Be brief." || after.Labels["team"] != "a" {
 		t.Errorf("status %+v, spec %+v, labels %v", after.Status.History, after.Spec, after.Labels)
@@ -169,15 +169,15 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 	create(t, newChat(ns, "c", "first"))
 	eventually(t, "the chat waits for what may still come", func() bool {
 		conditions := chatIn(t, ns, "c").Status.Conditions
-		c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+		c := meta.FindStatusCondition(conditions, v1beta1.ConditionReady)
 		return c != nil && c.Reason == "ModelConfigNotFound" &&
-			meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling)
+			meta.IsStatusConditionTrue(conditions, v1beta1.ConditionReconciling)
 	})
 	eventually(t, "the chat says that a person is needed", func() bool {
-		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionStalled)
+		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1beta1.ConditionStalled)
 		return c != nil && c.Reason == "ModelConfigNotFound"
 	})
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1beta1.ReasonWaitingForChat)
 	create(t, chattest.In(ns, chattest.Config("late", chattest.Default)))
 	assigned(t, ns, "c", 1, 1)
 }
@@ -185,7 +185,7 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 func TestAMessageMayComeBeforeItsChat(t *testing.T) {
 	ns := parallel(t)
 	create(t, say(ns, "c", "early"))
-	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
+	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1beta1.ReasonChatNotFound)
 	create(t, newChat(ns, "c", ""))
 	check.Equal(t, "the turn began with", "early", assigned(t, ns, "c", 1, 1).Status.Turn.Message)
 }
@@ -193,38 +193,38 @@ func TestAMessageMayComeBeforeItsChat(t *testing.T) {
 func TestRecreatedChatBeginsAfresh(t *testing.T) {
 	ns := parallel(t)
 	answers(t, started(t, ns, "c", "first"), chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")))
 	chat := started(t, ns, "c", "anew")
 	check.Equal(t, "the prompt is", "anew", messageIn(t, ns, "c-prompt").Spec.Content)
 	eventually(t, "the old reply is removed",
 		func() bool { return gone(t, chattest.Answer(chat, chattest.Says("Fine."))) })
 	answers(t, chat, chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 }
 
-func gone(t *testing.T, m *v1alpha1.ChatMessage) bool {
+func gone(t *testing.T, m *v1beta1.ChatMessage) bool {
 	t.Helper()
-	var got v1alpha1.ChatMessage
+	var got v1beta1.ChatMessage
 	return cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(m), &got) != nil
 }
 
-func waitForPhase(t *testing.T, ns, name string, phase v1alpha1.ChatPhase) {
+func waitForPhase(t *testing.T, ns, name string, phase v1beta1.ChatPhase) {
 	t.Helper()
 	eventually(t, "chat "+name+" is "+string(phase), func() bool { return chatIn(t, ns, name).Status.Phase == phase })
 }
 
 func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus,
-	reason v1alpha1.ConditionReason) {
+	reason v1beta1.ConditionReason) {
 	t.Helper()
 	eventually(t, "message "+name+" is "+string(status)+" because of "+string(reason), func() bool {
-		var m v1alpha1.ChatMessage
+		var m v1beta1.ChatMessage
 		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &m); err != nil {
 			return false
 		}
-		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == status && v1alpha1.ReasonOf(c) == reason
+		c := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionReady)
+		return c != nil && c.Status == status && v1beta1.ReasonOf(c) == reason
 	})
 }
 
@@ -243,7 +243,7 @@ func TestNextTurnPrefersThePodOfTheLast(t *testing.T) {
 	}
 	pods := map[string]bool{}
 	for name, pod := range podOf {
-		waitForPhase(t, ns, name, v1alpha1.ChatWaiting)
+		waitForPhase(t, ns, name, v1beta1.ChatWaiting)
 		pods[pod] = true
 	}
 	if len(pods) != 2 {
@@ -255,6 +255,6 @@ func TestNextTurnPrefersThePodOfTheLast(t *testing.T) {
 			t.Errorf("chat %s went from pod %s to pod %s", name, pod, chat.Status.Generation.Pod)
 		}
 		answers(t, chatIn(t, ns, name), chattest.Says("Fine."))
-		waitForPhase(t, ns, name, v1alpha1.ChatWaiting)
+		waitForPhase(t, ns, name, v1beta1.ChatWaiting)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -17,14 +17,14 @@ import (
 func limited(t *testing.T, ns string) {
 	t.Helper()
 	create(t, chatQuota(ns, "one", new(int32(1)), new(int32(1))))
-	waitForQuota(t, ns, "one", 1, v1alpha1.ReasonEnforced)
+	waitForQuota(t, ns, "one", 1, v1beta1.ReasonEnforced)
 }
 
 // wantWaiting waits until the chat waits for sub-chats, and holds neither an attempt nor a place in the line.
 func wantWaiting(t *testing.T, ns, chat string) {
 	t.Helper()
-	waitForReady(t, ns, chat, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForSubChats)
-	if st := chatIn(t, ns, chat).Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil ||
+	waitForReady(t, ns, chat, metav1.ConditionUnknown, v1beta1.ReasonWaitingForSubChats)
+	if st := chatIn(t, ns, chat).Status; st.Phase != v1beta1.ChatRunning || st.Generation != nil ||
 		st.WaitingSince != nil || st.Turn.WaitingFor[0].Deadline == nil {
 		t.Fatalf("phase %s, generation %+v, waiting since %v, waits %+v", st.Phase, st.Generation, st.WaitingSince,
 			st.Turn.WaitingFor)
@@ -44,10 +44,10 @@ func forgetAlarms(t *testing.T, ns, chat, systemPrompt string) {
 }
 
 // wantTools waits until the chat has an attempt at running tools.
-func wantTools(t *testing.T, ns, name string, version int64) *v1alpha1.Chat {
+func wantTools(t *testing.T, ns, name string, version int64) *v1beta1.Chat {
 	t.Helper()
 	chat := assigned(t, ns, name, version, 1)
-	if chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+	if chat.Status.Generation.Action != v1beta1.ActionExecuteTools {
 		t.Fatalf("the attempt is %+v", chat.Status.Generation)
 	}
 	return chat
@@ -60,19 +60,19 @@ func TestWaitingParentReleasesItsSlot(t *testing.T) {
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	create(t, newChat(ns, "other", "first"))
-	waitForReady(t, ns, "other", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
+	waitForReady(t, ns, "other", metav1.ConditionUnknown, v1beta1.ReasonWaitingForCapacity)
 
 	answers(t, root, chattest.Waits("call_1", "sub", 3600))
 	other := assigned(t, ns, "other", 1, 1) // The place is free, and its turn is not over.
 	wantWaiting(t, ns, "root")
 	answers(t, sub, chattest.Says("Fine."))
 	// Done with waiting, it stands in line.
-	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
+	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1beta1.ReasonWaitingForCapacity)
 	answers(t, other, chattest.Says("Fine."))
 	root = wantTools(t, ns, "root", 2)
 	answers(t, root, chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
-	waitForHistory(t, ns, "root", v1alpha1.ChatWaiting, "root-3-1", 4)
+	waitForHistory(t, ns, "root", v1beta1.ChatWaiting, "root-3-1", 4)
 	if st := chatIn(t, ns, "root").Status; st.Turn.WaitingFor != nil {
 		t.Errorf("left are the waits %+v", st.Turn.WaitingFor)
 	}
@@ -83,13 +83,13 @@ func TestWaitingSubChatsReleaseSlotsToDescendants(t *testing.T) {
 	ns := parallel(t)
 	limited(t, ns)
 	root := newChat(ns, "root", "first")
-	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(3))}
+	root.Spec.Limits = &v1beta1.ChatLimits{MaxDepth: new(int32(3))}
 	create(t, root)
 	root = assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	create(t, subChat(ns, "deep", "sub"))
-	waitForReady(t, ns, "deep", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity) // Both limits are reached.
+	waitForReady(t, ns, "deep", metav1.ConditionUnknown, v1beta1.ReasonWaitingForCapacity) // Both limits are reached.
 	answers(t, root, chattest.Waits("call_1", "sub", 3600))
 	wantWaiting(t, ns, "root")
 	answers(t, sub, chattest.Waits("call_1", "deep", 3600))
@@ -99,7 +99,7 @@ func TestWaitingSubChatsReleaseSlotsToDescendants(t *testing.T) {
 	answers(t, assigned(t, ns, "sub", 3, 1), chattest.Says("Fine."))
 	answers(t, wantTools(t, ns, "root", 2), chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "root", v1beta1.ChatWaiting)
 }
 
 func TestWaitSurvivesManagerRestartAndEndsAtDeadline(t *testing.T) {
@@ -120,7 +120,7 @@ func TestWaitSurvivesManagerRestartAndEndsAtDeadline(t *testing.T) {
 	create(t, say(ns, "root", "again"))
 	answers(t, assigned(t, ns, "root", 5, 1), chattest.Waits("call_1", "sub", 2))
 	wantTools(t, ns, "root", 6)
-	check.Equal(t, "the sub-chat is", v1alpha1.ChatRunning, chatIn(t, ns, "sub").Status.Phase)
+	check.Equal(t, "the sub-chat is", v1beta1.ChatRunning, chatIn(t, ns, "sub").Status.Phase)
 }
 
 func TestFailedOrDeletedSubChatEndsWait(t *testing.T) {
@@ -133,7 +133,7 @@ func TestFailedOrDeletedSubChatEndsWait(t *testing.T) {
 	answers(t, root, chattest.Waits("call_1", "fails", 3600))
 	wantWaiting(t, ns, "root")
 	forgetAlarms(t, ns, "root", "one")
-	answers(t, fails, chattest.Fails(v1alpha1.ErrorContextTooLong))
+	answers(t, fails, chattest.Fails(v1beta1.ErrorContextTooLong))
 	answers(t, wantTools(t, ns, "root", 2), chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Waits("call_2", "goes", 3600))
 	wantWaiting(t, ns, "root")
@@ -147,7 +147,7 @@ func TestWaitIncludesOpenMessagesOfTheSubChat(t *testing.T) {
 	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	answers(t, assigned(t, ns, "sub", 1, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "sub", v1alpha1.ChatWaiting)
+	waitForPhase(t, ns, "sub", v1beta1.ChatWaiting)
 	restart := stopManager(t)
 	create(t, say(ns, "sub", "more"))
 	answers(t, root, chattest.Waits("call_1", "sub", 3600))
@@ -176,14 +176,14 @@ func TestWaitingForSubChatsIsInterruptedAndArchived(t *testing.T) {
 	wantWaiting(t, ns, "root")
 	create(t, say(ns, "root", "queued"))
 	eventually(t, "the message is queued", func() bool { return len(chatIn(t, ns, "root").Status.Queue) == 1 })
-	annotate(t, ns, "root", v1alpha1.AnnotationInterrupt, "t")
+	annotate(t, ns, "root", v1beta1.AnnotationInterrupt, "t")
 	answers(t, assigned(t, ns, "root", 3, 1), chattest.Waits("call_1", "sub", 3600)) // The queued message is answered.
 	wantWaiting(t, ns, "root")
 	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":true}}`)
 	answers(t, sub, chattest.Says("Fine."))
-	waitForReady(t, ns, "sub", metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
+	waitForReady(t, ns, "sub", metav1.ConditionUnknown, v1beta1.ReasonArchiving)
 	answers(t, wantTools(t, ns, "root", 4), chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "root", 5, 1), chattest.Says("Fine."))
-	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonArchived)
-	waitForReady(t, ns, "sub", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	waitForReady(t, ns, "root", metav1.ConditionTrue, v1beta1.ReasonArchived)
+	waitForReady(t, ns, "sub", metav1.ConditionTrue, v1beta1.ReasonArchived)
 }

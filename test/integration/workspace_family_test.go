@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -20,7 +20,7 @@ func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {
 	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	root := working(ns, "root")
-	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(3))}
+	root.Spec.Limits = &v1beta1.ChatLimits{MaxDepth: new(int32(3))}
 	create(t, root)
 	begun := assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
@@ -41,8 +41,8 @@ func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {
 func TestForeignWorkspaceOfSameNameIsIgnored(t *testing.T) {
 	ns := parallel(t)
 	create(t, toolTemplate(ns))
-	strangers := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"},
-		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: "other"},
+	strangers := &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"},
+		Spec: v1beta1.WorkspaceSpec{ChatRef: v1beta1.ChatReference{Name: "other"},
 			Source: *working(ns, "other").Spec.Workspace}}
 	create(t, strangers)
 	podOf(t, strangers)
@@ -61,9 +61,9 @@ func TestForeignWorkspaceOfSameNameIsIgnored(t *testing.T) {
 func TestChatWaitsForTerminatingForeignWorkspace(t *testing.T) {
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
-	strangers := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c",
-		Finalizers: []string{"example.com/kept"}}, Spec: v1alpha1.WorkspaceSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "other"}, Source: *working(ns, "other").Spec.Workspace}}
+	strangers := &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c",
+		Finalizers: []string{"example.com/kept"}}, Spec: v1beta1.WorkspaceSpec{
+		ChatRef: v1beta1.ChatReference{Name: "other"}, Source: *working(ns, "other").Spec.Workspace}}
 	create(t, strangers)
 	remove(t, strangers)
 	worksIn(t, working(ns, "c"))

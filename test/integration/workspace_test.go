@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/internal/workspace/template"
@@ -32,8 +32,8 @@ const greets = "- {name: greeting, default: hi, places: [env/GREETING]}"
 func toolTemplate(ns string, change ...func(*corev1.PodTemplate)) *corev1.PodTemplate {
 	t := &corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "go",
-			Labels:      map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"},
-			Annotations: map[string]string{v1alpha1.AnnotationParameters: greets}},
+			Labels:      map[string]string{v1beta1.LabelWorkspaceTemplate: "true"},
+			Annotations: map[string]string{v1beta1.AnnotationParameters: greets}},
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"queue": "workspaces"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{
@@ -47,10 +47,10 @@ func toolTemplate(ns string, change ...func(*corev1.PodTemplate)) *corev1.PodTem
 }
 
 // working is a chat whose workspace is made from the template "go" and has storage, changed.
-func working(ns, name string, change ...func(*v1alpha1.WorkspaceSource)) *v1alpha1.Chat {
+func working(ns, name string, change ...func(*v1beta1.WorkspaceSource)) *v1beta1.Chat {
 	chat := newChat(ns, name, "first")
-	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{
-		Name: "go", Storage: &v1alpha1.WorkspaceStorage{}}}
+	chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{
+		Name: "go", Storage: &v1beta1.WorkspaceStorage{}}}
 	for _, c := range change {
 		c(chat.Spec.Workspace)
 	}
@@ -58,16 +58,16 @@ func working(ns, name string, change ...func(*v1alpha1.WorkspaceSource)) *v1alph
 }
 
 // worksIn begins the chat, whose model calls a tool that needs the workspace.
-func worksIn(t *testing.T, chat *v1alpha1.Chat) {
+func worksIn(t *testing.T, chat *v1beta1.Chat) {
 	t.Helper()
 	create(t, chat)
 	answers(t, assigned(t, chat.Namespace, chat.Name, 1, 1), chattest.Works("call_1"))
 }
 
 // workspaceIn waits for the workspace of the name.
-func workspaceIn(t *testing.T, ns, name string) *v1alpha1.Workspace {
+func workspaceIn(t *testing.T, ns, name string) *v1beta1.Workspace {
 	t.Helper()
-	w := &v1alpha1.Workspace{}
+	w := &v1beta1.Workspace{}
 	eventually(t, "there is a workspace "+name, func() bool {
 		return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, w) == nil
 	})
@@ -75,21 +75,21 @@ func workspaceIn(t *testing.T, ns, name string) *v1alpha1.Workspace {
 }
 
 // waitForWorkspace waits until the workspace says so of itself, and returns it.
-func waitForWorkspace(t *testing.T, w *v1alpha1.Workspace, ready metav1.ConditionStatus,
-	reason v1alpha1.ConditionReason, words string) *v1alpha1.Workspace {
+func waitForWorkspace(t *testing.T, w *v1beta1.Workspace, ready metav1.ConditionStatus,
+	reason v1beta1.ConditionReason, words string) *v1beta1.Workspace {
 	t.Helper()
-	now := &v1alpha1.Workspace{}
+	now := &v1beta1.Workspace{}
 	eventually(t, fmt.Sprintf("workspace %s is %s because of %s and says %q", w.Name, ready, reason, words), func() bool {
 		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(w), now))
-		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason && strings.Contains(c.Message, words) &&
+		c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.ConditionReady)
+		return c != nil && c.Status == ready && v1beta1.ReasonOf(c) == reason && strings.Contains(c.Message, words) &&
 			now.Status.ObservedGeneration == now.Generation
 	})
 	return now
 }
 
 // of reads the object that has the name of the workspace's own; false if there is none.
-func of[T client.Object](t *testing.T, w *v1alpha1.Workspace, into T) (T, bool) {
+func of[T client.Object](t *testing.T, w *v1beta1.Workspace, into T) (T, bool) {
 	t.Helper()
 	err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: template.Name(w)}, into)
 	if client.IgnoreNotFound(err) != nil {
@@ -99,7 +99,7 @@ func of[T client.Object](t *testing.T, w *v1alpha1.Workspace, into T) (T, bool) 
 }
 
 // podOf waits for the pod of the workspace.
-func podOf(t *testing.T, w *v1alpha1.Workspace) *corev1.Pod {
+func podOf(t *testing.T, w *v1beta1.Workspace) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{}
 	eventually(t, "workspace "+w.Name+" has a pod", func() bool {
@@ -110,7 +110,7 @@ func podOf(t *testing.T, w *v1alpha1.Workspace) *corev1.Pod {
 }
 
 // runs makes the kubelet say that the workspace's pod is ready.
-func runs(t *testing.T, w *v1alpha1.Workspace) {
+func runs(t *testing.T, w *v1beta1.Workspace) {
 	t.Helper()
 	pod := podOf(t, w)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7",
@@ -122,12 +122,12 @@ func runs(t *testing.T, w *v1alpha1.Workspace) {
 func waitForHeld(t *testing.T, ns, chat, words string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("chat %s waits for its workspace: %s", chat, words), func() bool {
-		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
+		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1beta1.ConditionReady)
 		return c != nil && c.Status == metav1.ConditionUnknown &&
-			v1alpha1.ReasonOf(c) == v1alpha1.ReasonWaitingForWorkspace &&
+			v1beta1.ReasonOf(c) == v1beta1.ReasonWaitingForWorkspace &&
 			strings.HasPrefix(c.Message, "The tool calls wait for the workspace: "+words)
 	})
-	if st := chatIn(t, ns, chat).Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil ||
+	if st := chatIn(t, ns, chat).Status; st.Phase != v1beta1.ChatRunning || st.Generation != nil ||
 		st.WaitingSince != nil {
 		t.Errorf("phase %s, generation %+v, waiting since %v", st.Phase, st.Generation, st.WaitingSince)
 	}
@@ -136,7 +136,7 @@ func waitForHeld(t *testing.T, ns, chat, words string) {
 // workspaces are the names of those of the namespace.
 func workspaces(t *testing.T, ns string) (names []string) {
 	t.Helper()
-	var all v1alpha1.WorkspaceList
+	var all v1beta1.WorkspaceList
 	check.OK(t, cluster.Client.List(t.Context(), &all, client.InNamespace(ns)))
 	for i := range all.Items {
 		names = append(names, all.Items[i].Name)
@@ -156,8 +156,8 @@ const unfriendly = `$(HOME) ${HOME} "double" 'single' \n; $$ {{.}} ` + "`id` \n-
 func TestWorkspaceIsCreatedOnFirstCall(t *testing.T) {
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
-	chat := working(ns, longName, func(s *v1alpha1.WorkspaceSource) {
-		s.PodTemplateRef.Parameters = []v1alpha1.WorkspaceParameter{{Name: "greeting", Value: unfriendly}}
+	chat := working(ns, longName, func(s *v1beta1.WorkspaceSource) {
+		s.PodTemplateRef.Parameters = []v1beta1.WorkspaceParameter{{Name: "greeting", Value: unfriendly}}
 	})
 	create(t, chat)
 	first := assigned(t, ns, longName, 1, 1)
@@ -175,9 +175,9 @@ func TestWorkspaceIsCreatedOnFirstCall(t *testing.T) {
 	stopManager(t)() // The next one continues where this one was.
 	runs(t, w)
 	wantTools(t, ns, longName, 2)
-	st := waitForWorkspace(t, w, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "commands run in pod").Status
+	st := waitForWorkspace(t, w, metav1.ConditionTrue, v1beta1.ReasonWorkspaceReady, "commands run in pod").Status
 	pod := podOf(t, w)
-	if st.Phase != v1alpha1.WorkspacePhaseReady || *st.Pod != (v1alpha1.WorkspacePod{Name: pod.Name, UID: string(pod.UID),
+	if st.Phase != v1beta1.WorkspacePhaseReady || *st.Pod != (v1beta1.WorkspacePod{Name: pod.Name, UID: string(pod.UID),
 		Address: "10.0.0.7"}) || st.Directory != "/workspace" || st.Claim != pod.Name ||
 		st.Template != pod.Annotations["parley.dev/template"] || len(st.Template) != 10 {
 		t.Errorf("the status is %+v", st)
@@ -187,9 +187,9 @@ func TestWorkspaceIsCreatedOnFirstCall(t *testing.T) {
 func TestWorkspacePodMatchesTemplate(t *testing.T) {
 	ns := parallel(t)
 	create(t, toolTemplate(ns))
-	worksIn(t, working(ns, "c", func(s *v1alpha1.WorkspaceSource) {
-		s.DeletionPolicy = v1alpha1.WorkspaceRetain
-		s.PodTemplateRef.Parameters = []v1alpha1.WorkspaceParameter{{Name: "greeting", Value: unfriendly}}
+	worksIn(t, working(ns, "c", func(s *v1beta1.WorkspaceSource) {
+		s.DeletionPolicy = v1beta1.WorkspaceRetain
+		s.PodTemplateRef.Parameters = []v1beta1.WorkspaceParameter{{Name: "greeting", Value: unfriendly}}
 	}))
 	w := workspaceIn(t, ns, "c")
 	pod := podOf(t, w)
@@ -232,6 +232,6 @@ func TestRestrictedPodSecurityAdmitsWorkspaceForEachAgent(t *testing.T) {
 			`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
 		create(t, toolTemplate(ns))
 		worksIn(t, working(ns, "c"))
-		waitForWorkspace(t, workspaceIn(t, ns, "c"), metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, starting)
+		waitForWorkspace(t, workspaceIn(t, ns, "c"), metav1.ConditionUnknown, v1beta1.ReasonPodStarting, starting)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -31,13 +31,13 @@ func vanishes(t *testing.T, o client.Object) {
 }
 
 // strangersPod has the name of the workspace's own.
-func strangersPod(w *v1alpha1.Workspace) *corev1.Pod {
+func strangersPod(w *v1beta1.Workspace) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: template.Name(w)},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 }
 
 // strangersClaim has the name of the workspace's own.
-func strangersClaim(w *v1alpha1.Workspace) *corev1.PersistentVolumeClaim {
+func strangersClaim(w *v1beta1.Workspace) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: template.Name(w)},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -49,7 +49,7 @@ func strangersClaim(w *v1alpha1.Workspace) *corev1.PersistentVolumeClaim {
 // labelled gives the template a parameter whose value becomes the pod's label "team".
 func labelled(value string) func(*corev1.PodTemplate) {
 	return func(t *corev1.PodTemplate) {
-		t.Annotations[v1alpha1.AnnotationParameters] = "- {name: team, default: '" + value + "', allowed: ['" + value +
+		t.Annotations[v1beta1.AnnotationParameters] = "- {name: team, default: '" + value + "', allowed: ['" + value +
 			"'], places: [label/team]}"
 	}
 }
@@ -72,53 +72,53 @@ func replaces(t *testing.T, wrong *corev1.PodTemplate) func() {
 
 // hindrances keep a workspace, which has no template yet, from having a pod; each returns how a person ends it.
 var hindrances = map[string]struct {
-	hinder func(t *testing.T, w *v1alpha1.Workspace) (mend func())
-	reason v1alpha1.ConditionReason
+	hinder func(t *testing.T, w *v1beta1.Workspace) (mend func())
+	reason v1beta1.ConditionReason
 	words  string
 }{
-	"no template": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	"no template": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		return func() { create(t, toolTemplate(w.Namespace)) }
-	}, v1alpha1.ReasonTemplateNotFound, "there is no PodTemplate go with the label parley.dev/workspace-template=true"},
-	"a template that is not marked": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonTemplateNotFound, "there is no PodTemplate go with the label parley.dev/workspace-template=true"},
+	"a template that is not marked": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		unmarked := toolTemplate(w.Namespace)
-		unmarked.Labels[v1alpha1.LabelWorkspaceTemplate] = "True"
+		unmarked.Labels[v1beta1.LabelWorkspaceTemplate] = "True"
 		return replaces(t, unmarked)
-	}, v1alpha1.ReasonTemplateNotFound, "there is no PodTemplate go with the label parley.dev/workspace-template=true"},
-	"a template of no parameters": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonTemplateNotFound, "there is no PodTemplate go with the label parley.dev/workspace-template=true"},
+	"a template of no parameters": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		return replaces(t, toolTemplate(w.Namespace, func(t *corev1.PodTemplate) {
-			t.Annotations[v1alpha1.AnnotationParameters] = "name: greeting"
+			t.Annotations[v1beta1.AnnotationParameters] = "name: greeting"
 		}))
-	}, v1alpha1.ReasonTemplateInvalid, "PodTemplate go: annotation parley.dev/parameters is no list of parameters"},
-	"a label that is none": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonTemplateInvalid, "PodTemplate go: annotation parley.dev/parameters is no list of parameters"},
+	"a label that is none": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		return replaces(t, toolTemplate(w.Namespace, labelled("not a label!")))
-	}, v1alpha1.ReasonPodRejected, `Invalid value: "not a label!"`},
-	"Pod Security": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonPodRejected, `Invalid value: "not a label!"`},
+	"Pod Security": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
 			`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`)
 		return replaces(t, toolTemplate(w.Namespace, withHostPath))
-	}, v1alpha1.ReasonPodRejected, `violates PodSecurity "baseline:latest": hostPath volumes (volume "node")`},
-	"a quota of no pods": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonPodRejected, `violates PodSecurity "baseline:latest": hostPath volumes (volume "node")`},
+	"a quota of no pods": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		quota := noneOf(t, w.Namespace, corev1.ResourcePods)
 		create(t, toolTemplate(w.Namespace))
 		return func() { remove(t, quota) }
-	}, v1alpha1.ReasonPodRejected, "exceeded quota: nothing, requested: pods=1"},
-	"a quota of no claims": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonPodRejected, "exceeded quota: nothing, requested: pods=1"},
+	"a quota of no claims": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		quota := noneOf(t, w.Namespace, corev1.ResourcePersistentVolumeClaims)
 		create(t, toolTemplate(w.Namespace))
 		return func() { remove(t, quota) }
-	}, v1alpha1.ReasonStorageRejected, "exceeded quota: nothing, requested: persistentvolumeclaims=1"},
-	"a stranger's pod of its name": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonStorageRejected, "exceeded quota: nothing, requested: persistentvolumeclaims=1"},
+	"a stranger's pod of its name": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		pod := strangersPod(w)
 		create(t, pod)
 		create(t, toolTemplate(w.Namespace))
 		return func() { vanishes(t, pod) }
-	}, v1alpha1.ReasonNameConflict, "Pod parley-workspace-"},
-	"a stranger's claim of its name": {func(t *testing.T, w *v1alpha1.Workspace) func() {
+	}, v1beta1.ReasonNameConflict, "Pod parley-workspace-"},
+	"a stranger's claim of its name": {func(t *testing.T, w *v1beta1.Workspace) func() {
 		claim := strangersClaim(w)
 		create(t, claim)
 		create(t, toolTemplate(w.Namespace))
 		return func() { vanishes(t, claim) }
-	}, v1alpha1.ReasonNameConflict, "PersistentVolumeClaim parley-workspace-"},
+	}, v1beta1.ReasonNameConflict, "PersistentVolumeClaim parley-workspace-"},
 }
 
 // A person is needed, so that the calls are not held: their results tell the model why. The next call finds the
@@ -133,14 +133,14 @@ func TestBrokenWorkspaceIsReportedWithoutBlockingCalls(t *testing.T) {
 			w := workspaceIn(t, ns, "c")
 			mend := c.hinder(t, w)
 			w = waitForWorkspace(t, w, metav1.ConditionFalse, c.reason, c.words)
-			if w.Status.Phase != v1alpha1.WorkspacePhaseFailed || w.Status.Pod != nil {
+			if w.Status.Phase != v1beta1.WorkspacePhaseFailed || w.Status.Pod != nil {
 				t.Errorf("the status is %+v", w.Status)
 			}
 			chat := wantTools(t, ns, "c", 2)
 			mend()
-			waitForWorkspace(t, w, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, starting)
+			waitForWorkspace(t, w, metav1.ConditionUnknown, v1beta1.ReasonPodStarting, starting)
 			runs(t, w)
-			waitForWorkspace(t, w, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "")
+			waitForWorkspace(t, w, metav1.ConditionTrue, v1beta1.ReasonWorkspaceReady, "")
 			answers(t, chat, chattest.Results("call_1"))
 			answers(t, assigned(t, ns, "c", 3, 1), chattest.Works("call_2"))
 			wantTools(t, ns, "c", 4)
@@ -175,7 +175,7 @@ func TestChatWaitingForWorkspaceReleasesSlot(t *testing.T) {
 	waitForHeld(t, ns, "c", starting)
 	started(t, ns, "other", "first")
 	runs(t, workspaceIn(t, ns, "c")) // Done with waiting, it stands in line.
-	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
-	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "t")
-	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonInterrupted)
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1beta1.ReasonWaitingForCapacity)
+	annotate(t, ns, "c", v1beta1.AnnotationInterrupt, "t")
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1beta1.ReasonInterrupted)
 }

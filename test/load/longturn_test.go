@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/chattest"
@@ -44,11 +44,11 @@ func TestTurnOf200StepsRunsInBoundedMemory(t *testing.T) {
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("That ", "was all.")}}},
 	}})
 	ns, tool := cluster.Namespace(t, "load"), &meter{}
-	cluster.Create(t, chattest.In(ns, chattest.Config("default", chattest.Default, func(s *v1alpha1.ChatModelConfigSpec) {
+	cluster.Create(t, chattest.In(ns, chattest.Config("default", chattest.Default, func(s *v1beta1.ChatModelConfigSpec) {
 		s.BaseURL, s.ContextLimit = url, new(int64(contextLimit))
 	})))
 	cluster.Create(t, chattest.In(ns, chattest.Chat("long", chattest.Prompt("Read every page."))))
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	waiting.Until(t, time.Minute, "the chat has a pod", func() bool {
 		read(t, ns, "long", &chat)
 		return chat.Status.Generation != nil
@@ -56,7 +56,7 @@ func TestTurnOf200StepsRunsInBoundedMemory(t *testing.T) {
 	runPod(t, ns, chat.Status.Generation.Pod, tool)
 	waiting.Until(t, 5*time.Minute, "the turn is over", func() bool {
 		read(t, ns, "long", &chat)
-		return chat.Status.Phase == v1alpha1.ChatWaiting
+		return chat.Status.Phase == v1beta1.ChatWaiting
 	})
 	checkHistory(t, &chat)
 	checkRequests(t, m.requests())
@@ -76,16 +76,16 @@ func runPod(t *testing.T, ns, name string, tool tools.Tool) {
 }
 
 // checkHistory checks that it was one turn, and that every step was committed once.
-func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
+func checkHistory(t *testing.T, chat *v1beta1.Chat) {
 	t.Helper()
 	s := &chat.Status
-	if s.Turn.Message != "long-prompt" || s.Turn.Result != v1alpha1.TurnAnswered || s.Turn.Steps != toolSteps+1 ||
+	if s.Turn.Message != "long-prompt" || s.Turn.Result != v1beta1.TurnAnswered || s.Turn.Steps != toolSteps+1 ||
 		s.LastReply != "That was all." {
 		t.Errorf("the turn is %+v, the reply %q", s.Turn, s.LastReply)
 	}
-	var list v1alpha1.ChatMessageList
+	var list v1beta1.ChatMessageList
 	check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(chat.Namespace)))
-	byName := map[string]*v1alpha1.ChatMessage{}
+	byName := map[string]*v1beta1.ChatMessage{}
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
@@ -99,7 +99,7 @@ func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 	if err != nil || len(nodes) != len(list.Items) {
 		t.Fatalf("%d of %d messages are the history: %v", len(nodes), len(list.Items), err)
 	}
-	roles, calls := map[v1alpha1.MessageRole]int{}, map[string]int{}
+	roles, calls := map[v1beta1.MessageRole]int{}, map[string]int{}
 	for _, n := range nodes {
 		roles[byName[n.Name].Spec.Role]++
 		for _, part := range byName[n.Name].Spec.Parts {
@@ -108,9 +108,9 @@ func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 			}
 		}
 	}
-	want := map[v1alpha1.MessageRole]int{
-		v1alpha1.RoleUser: 1, v1alpha1.RoleAssistant: toolSteps + 1, v1alpha1.RoleTool: toolSteps,
-		v1alpha1.RoleSystem: compactions,
+	want := map[v1beta1.MessageRole]int{
+		v1beta1.RoleUser: 1, v1beta1.RoleAssistant: toolSteps + 1, v1beta1.RoleTool: toolSteps,
+		v1beta1.RoleSystem: compactions,
 	}
 	for role, n := range want {
 		check.Equal(t, role, n, roles[role])

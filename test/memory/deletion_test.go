@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -113,7 +113,7 @@ func (f *deletions) measureChats(b *testing.B) {
 		namespace := cluster.Namespace(b, "deleted")
 		fill(b, namespace, f.Chats, turnsToDelete)
 		m.settle()
-		*way.into = f.time(b, namespace, v1alpha1.GroupVersion.WithKind("ChatMessage"), way.remove)
+		*way.into = f.time(b, namespace, v1beta1.GroupVersion.WithKind("ChatMessage"), way.remove)
 	}
 }
 

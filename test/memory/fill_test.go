@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -78,7 +78,7 @@ func stored[T client.Object](o T, manager string) T {
 	o.SetGeneration(1)
 	o.SetCreationTimestamp(now)
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
-		APIVersion: v1alpha1.GroupVersion.String(), Time: &now, FieldsType: "FieldsV1",
+		APIVersion: v1beta1.GroupVersion.String(), Time: &now, FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{".":{},"f:chatRef":{".":{},"f:name":{}},"f:content":{},"f:role":{}}}`)}})
 	return o
 }

@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -108,7 +108,7 @@ func start(t testing.TB) report {
 func kibibytes(bytes int64) float64 { return float64(bytes) / 1024 }
 
 // untilBegun waits until a turn of the chat has begun, and says how long after the start of the manager that was.
-func (m *managerProcess) untilBegun(chat *v1alpha1.Chat) time.Duration {
+func (m *managerProcess) untilBegun(chat *v1beta1.Chat) time.Duration {
 	m.t.Helper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Client.Scheme()})
 	if err != nil {
@@ -116,14 +116,14 @@ func (m *managerProcess) untilBegun(chat *v1alpha1.Chat) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
-	changes, err := watcher.Watch(ctx, &v1alpha1.ChatList{}, client.InNamespace(chat.Namespace),
+	changes, err := watcher.Watch(ctx, &v1beta1.ChatList{}, client.InNamespace(chat.Namespace),
 		client.MatchingFields{"metadata.name": chat.Name})
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	defer changes.Stop()
 	for change := range changes.ResultChan() {
-		if now, ok := change.Object.(*v1alpha1.Chat); ok && now.Status.Turn != nil {
+		if now, ok := change.Object.(*v1beta1.Chat); ok && now.Status.Turn != nil {
 			return time.Since(m.began)
 		}
 	}

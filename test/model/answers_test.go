@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/model/reference"
 )
@@ -25,16 +25,16 @@ var actionVerbs = map[string]verb{
 	},
 	"approve": {
 		able:  always,
-		model: func(c *reference.Chat, o operation) { c.Decide(o.arg(0), o.arg(1), v1alpha1.DecisionApprove) },
+		model: func(c *reference.Chat, o operation) { c.Decide(o.arg(0), o.arg(1), v1beta1.DecisionApprove) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.decide(ctx, o.arg(0), o.arg(1), v1alpha1.DecisionApprove)
+			return d.decide(ctx, o.arg(0), o.arg(1), v1beta1.DecisionApprove)
 		},
 	},
 	"deny": {
 		able:  always,
-		model: func(c *reference.Chat, o operation) { c.Decide(o.arg(0), o.arg(1), v1alpha1.DecisionDeny) },
+		model: func(c *reference.Chat, o operation) { c.Decide(o.arg(0), o.arg(1), v1beta1.DecisionDeny) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.decide(ctx, o.arg(0), o.arg(1), v1alpha1.DecisionDeny)
+			return d.decide(ctx, o.arg(0), o.arg(1), v1beta1.DecisionDeny)
 		},
 	},
 }
@@ -59,7 +59,7 @@ var generatorVerbs = map[string]verb{
 	},
 	"stop": {
 		able: func(c *reference.Chat, o operation) bool {
-			return hasAttempt(c, o) && c.Attempt.Action == v1alpha1.ActionExecuteTools
+			return hasAttempt(c, o) && c.Attempt.Action == v1beta1.ActionExecuteTools
 		},
 		model: func(c *reference.Chat, o operation) { c.Stop(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
@@ -68,7 +68,7 @@ var generatorVerbs = map[string]verb{
 	},
 	"partial": { // Nothing is kept of a summary.
 		able: func(c *reference.Chat, o operation) bool {
-			return hasAttempt(c, o) && c.Attempt.Action != v1alpha1.ActionCompact
+			return hasAttempt(c, o) && c.Attempt.Action != v1beta1.ActionCompact
 		},
 		model: func(c *reference.Chat, o operation) { c.HandOver(o.arg(0), callsOf(c, o)...) },
 		real: func(ctx context.Context, d *driver, o operation) error {
@@ -84,16 +84,16 @@ var generatorVerbs = map[string]verb{
 	},
 	"fail": {
 		able:  hasAttempt,
-		model: func(c *reference.Chat, o operation) { c.Fail(v1alpha1.ErrorReason(o.arg(0))) },
+		model: func(c *reference.Chat, o operation) { c.Fail(v1beta1.ErrorReason(o.arg(0))) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.report(ctx, chattest.Fails(v1alpha1.ErrorReason(o.arg(0))))
+			return d.report(ctx, chattest.Fails(v1beta1.ErrorReason(o.arg(0))))
 		},
 	},
 	"flunk": {
 		able:  hasAttempt,
 		model: func(c *reference.Chat, _ operation) { c.FailForNow() },
 		real: func(ctx context.Context, d *driver, _ operation) error {
-			return d.report(ctx, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+			return d.report(ctx, chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow))
 		},
 	},
 	"lose": {
@@ -114,12 +114,12 @@ func hasAttempt(c *reference.Chat, o operation) bool {
 }
 
 // requires says what each letter for a kind of call stands for.
-var requires = map[string]v1alpha1.RequiredAction{"own": "", "wait": "", "client": v1alpha1.RequiresClient,
-	"approval": v1alpha1.RequiresApproval}
+var requires = map[string]v1beta1.RequiredAction{"own": "", "wait": "", "client": v1beta1.RequiresClient,
+	"approval": v1beta1.RequiresApproval}
 
 // callsOf are the calls of a reply. An attempt at running tools makes none.
 func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
-	if c.Attempt.Action != v1alpha1.ActionGenerateAssistant {
+	if c.Attempt.Action != v1beta1.ActionGenerateAssistant {
 		return nil
 	}
 	for i, kind := range o.args[1:] {
@@ -135,13 +135,13 @@ func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
 func callID(reply string, n int) string { return fmt.Sprintf("%s.%d", reply, n) }
 
 // toolCalls are the same calls, as a generation pod writes them.
-func toolCalls(reply string, kinds []string) (calls []v1alpha1.ToolCall) {
+func toolCalls(reply string, kinds []string) (calls []v1beta1.ToolCall) {
 	for i, kind := range kinds {
 		calls = append(calls, *toolCall(callID(reply, i), kind))
 	}
 	return calls
 }
 
-func toolCall(id, kind string) *v1alpha1.ToolCall {
-	return &v1alpha1.ToolCall{ID: id, Name: kind, Input: "{}", RequiresAction: requires[kind]}
+func toolCall(id, kind string) *v1beta1.ToolCall {
+	return &v1beta1.ToolCall{ID: id, Name: kind, Input: "{}", RequiresAction: requires[kind]}
 }

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -19,8 +19,8 @@ import (
 const priceOfReply = 10_000
 
 // priced lets budgets in dollars count what the model costs.
-func priced(s *v1alpha1.ChatModelConfigSpec) {
-	s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "1", OutputPerMillion: "1"}
+func priced(s *v1beta1.ChatModelConfigSpec) {
+	s.Pricing = &v1beta1.Pricing{Currency: "USD", InputPerMillion: "1", OutputPerMillion: "1"}
 }
 
 // budgetVerbs are what people do with budgets. A chat that a quota holds finds out only with its next step that
@@ -57,7 +57,7 @@ func (d *driver) awaitCounted(ctx context.Context) error {
 	for d.hasBudget {
 		chat := d.sub.bareChat()
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
-		if err != nil || slices.Contains(chat.Finalizers, v1alpha1.FinalizerCost) {
+		if err != nil || slices.Contains(chat.Finalizers, v1beta1.FinalizerCost) {
 			return client.IgnoreNotFound(err)
 		}
 		select {

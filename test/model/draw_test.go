@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -48,7 +48,7 @@ func draw(seed int64, most int) []operation {
 		o.hasty = d.mayHurry(o)
 		means(d.chat, o)
 		ops = append(ops, o)
-		if d.interrupted++; d.chat.Phase != v1alpha1.ChatInterrupting {
+		if d.interrupted++; d.chat.Phase != v1beta1.ChatInterrupting {
 			d.interrupted = 0
 		}
 	}
@@ -106,7 +106,7 @@ func (d *drawer) nextOfFamily() operation {
 	}
 	others := d.others()
 	for _, o := range others {
-		if o.chat.Phase == v1alpha1.ChatInterrupting {
+		if o.chat.Phase == v1beta1.ChatInterrupting {
 			return d.with(o, (*drawer).generator)
 		}
 	}
@@ -284,7 +284,7 @@ func (d *drawer) budget() operation {
 func (d *drawer) action() operation {
 	var client, approval []string
 	for _, call := range d.chat.Asked {
-		if call.RequiresAction == v1alpha1.RequiresClient {
+		if call.RequiresAction == v1beta1.RequiresClient {
 			client = append(client, call.ID)
 		} else {
 			approval = append(approval, call.ID)
@@ -336,7 +336,7 @@ func (d *drawer) pick(from []string) string {
 func (d *drawer) user() string {
 	var names []string
 	for _, m := range d.chat.People() {
-		if m.Role == v1alpha1.RoleUser {
+		if m.Role == v1beta1.RoleUser {
 			names = append(names, m.Name)
 		}
 	}

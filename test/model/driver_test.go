@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/model/reference"
@@ -30,7 +30,7 @@ type driver struct {
 	// written are the versions that this driver's own writes made: what it looks at must not be older.
 	written map[string]uint64
 	// refers is what the chat says while what it names is missing; empty if it names nothing.
-	refers v1alpha1.ErrorReason
+	refers v1beta1.ErrorReason
 	// hasBudget is true while the chat has a budget.
 	hasBudget bool
 	// edits counts them, so that each says something new.
@@ -39,7 +39,7 @@ type driver struct {
 	newerThan int64
 	// answered is the newest attempt that has an answer, open every attempt that had none when it was last looked.
 	answered fence
-	open     []v1alpha1.Chat
+	open     []v1beta1.Chat
 }
 
 // fence tells attempts apart.
@@ -48,7 +48,7 @@ type fence struct {
 	attempt int32
 }
 
-func fenceOf(chat *v1alpha1.Chat) fence {
+func fenceOf(chat *v1beta1.Chat) fence {
 	return fence{chat.Status.History.Version, chat.Status.Generation.Attempt}
 }
 
@@ -62,11 +62,11 @@ func (d *driver) name(key string) string { return d.chat.Name + "-" + key }
 
 func (d *driver) key(name string) string { return strings.TrimPrefix(name, d.chat.Name+"-") }
 
-func (d *driver) bareChat() *v1alpha1.Chat {
+func (d *driver) bareChat() *v1beta1.Chat {
 	return chattest.In(d.chat.Namespace, chattest.Chat(d.chat.Name))
 }
 
-func (d *driver) message(key string) *v1alpha1.ChatMessage {
+func (d *driver) message(key string) *v1beta1.ChatMessage {
 	return chattest.In(d.chat.Namespace, chattest.User(d.chat.Name, d.name(key)))
 }
 
@@ -93,15 +93,15 @@ func (d *driver) patch(ctx context.Context, o client.Object, format string, args
 func (d *driver) begin(ctx context.Context, o operation) error {
 	limits := limitsOf(o)
 	chat := d.bareChat()
-	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(limits.MaxQueue)), MaxSteps: new(int32(limits.MaxSteps))}
+	chat.Spec.Limits = &v1beta1.ChatLimits{MaxQueue: new(int32(limits.MaxQueue)), MaxSteps: new(int32(limits.MaxSteps))}
 	if limits.Impatient {
 		chat.Spec.Limits.ActionDeadlineSeconds = new(int32(1))
 	}
 	if limits.StopsAfterClient {
-		chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"client"}}
+		chat.Spec.Tools = &v1beta1.ChatTools{StopAfter: []string{"client"}}
 	}
 	// No call needs it, so that there never is one.
-	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "any"}}
+	chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "any"}}
 	chat.Spec.Suspend = slices.Contains(o.args, "suspended")
 	if slices.Contains(o.args, "prompt") {
 		chat.Spec.Prompt = "hello"
@@ -139,7 +139,7 @@ func allTaken(o objects) bool {
 	return true
 }
 
-func (d *driver) send(ctx context.Context, key string, whenBusy v1alpha1.WhenBusy) error {
+func (d *driver) send(ctx context.Context, key string, whenBusy v1beta1.WhenBusy) error {
 	m := d.message(key)
 	m.Spec.WhenBusy = whenBusy
 	return d.create(ctx, m)
@@ -192,9 +192,9 @@ func (d *driver) reapply(ctx context.Context) error {
 }
 
 func (d *driver) bring(ctx context.Context, key string, results []reference.Result) error {
-	brought := make([]v1alpha1.ToolResult, len(results))
+	brought := make([]v1beta1.ToolResult, len(results))
 	for i, result := range results {
-		brought[i] = v1alpha1.ToolResult{ID: result.ID, Output: `{"number":1}`, IsError: result.Failed}
+		brought[i] = v1beta1.ToolResult{ID: result.ID, Output: `{"number":1}`, IsError: result.Failed}
 		if result.Malformed {
 			brought[i].Output = `{"number":`
 		}
@@ -202,7 +202,7 @@ func (d *driver) bring(ctx context.Context, key string, results []reference.Resu
 	return d.create(ctx, chattest.In(d.chat.Namespace, chattest.Brings(d.chat.Name, d.name(key), brought...)))
 }
 
-func (d *driver) decide(ctx context.Context, key, id string, decision v1alpha1.ApprovalDecision) error {
+func (d *driver) decide(ctx context.Context, key, id string, decision v1beta1.ApprovalDecision) error {
 	call := approval.Of(toolCall(id, "approval"))
 	return d.create(ctx, chattest.In(d.chat.Namespace, chattest.DecidesOf(d.chat.Name, d.name(key), call, decision)))
 }

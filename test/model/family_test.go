@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/model/reference"
 )
@@ -59,7 +59,7 @@ func inner(o operation) operation {
 func (d *driver) spawn(ctx context.Context, o operation) error {
 	d.sub = newDriver(d.chat.Namespace, d.name(o.arg(0)))
 	chat := d.sub.bareChat()
-	chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: d.chat.Name}
+	chat.Spec.ParentRef = &v1beta1.ChatReference{Name: d.chat.Name}
 	if slices.Contains(o.args, "prompt") {
 		chat.Spec.Prompt = "hello"
 	}
@@ -81,11 +81,11 @@ func (d *driver) despawn(ctx context.Context) error {
 
 // waitsFor are the calls of a reply that wait for the sub-chat.
 func (d *driver) waitsFor(key string, kinds []string) chattest.Reply {
-	return func(m *v1alpha1.ChatMessage) {
+	return func(m *v1beta1.ChatMessage) {
 		for i, kind := range kinds {
 			if kind == "wait" && d.sub != nil {
 				m.Spec.Generation.WaitingFor = append(m.Spec.Generation.WaitingFor,
-					v1alpha1.WaitingCall{ID: callID(key, i), Chat: d.sub.chat.Name, TimeoutSeconds: 3600})
+					v1beta1.WaitingCall{ID: callID(key, i), Chat: d.sub.chat.Name, TimeoutSeconds: 3600})
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/model/reference"
 )
@@ -40,7 +40,7 @@ var modelVerbs = map[string]verb{
 func isModelless(o operation) bool { return o.verb == "chat" && slices.Contains(o.args, "modelless") }
 
 // defaultConfig is the default model of a namespace.
-func defaultConfig(namespace string) *v1alpha1.ChatModelConfig {
+func defaultConfig(namespace string) *v1beta1.ChatModelConfig {
 	return chattest.In(namespace, chattest.Config("default", chattest.Default, priced))
 }
 
@@ -65,7 +65,7 @@ func (d *driver) takeModel(ctx context.Context) error {
 	return awaitObserved(ctx, config)
 }
 
-func setDefault(ctx context.Context, config *v1alpha1.ChatModelConfig, is bool) error {
+func setDefault(ctx context.Context, config *v1beta1.ChatModelConfig, is bool) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"default":%t}}`, is))
 	if err := cluster.Client.Patch(ctx, config, patch); err != nil {
 		return fmt.Errorf("changing the default ChatModelConfig: %w", err)
@@ -87,8 +87,8 @@ func excuse(want reference.View, got *reference.View, settled bool) {
 		return
 	}
 	for name, state := range got.Messages {
-		isTaken := strings.HasPrefix(state, string(v1alpha1.MessageCommitted)) ||
-			strings.HasPrefix(state, string(v1alpha1.MessageQueued))
+		isTaken := strings.HasPrefix(state, string(v1beta1.MessageCommitted)) ||
+			strings.HasPrefix(state, string(v1beta1.MessageQueued))
 		if want.Messages[name] == reference.WaitsForChat && !isTaken {
 			got.Messages[name] = reference.WaitsForChat
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -48,7 +48,7 @@ func (d *driver) observe(o objects) (v reference.View, wrong []string) {
 	return v, wrong
 }
 
-func (d *driver) observeTurn(st *v1alpha1.ChatStatus, v *reference.View) {
+func (d *driver) observeTurn(st *v1beta1.ChatStatus, v *reference.View) {
 	if t := st.Turn; t != nil {
 		v.Turn = reference.Words(d.key(t.Message), t.Result)
 	}
@@ -57,7 +57,7 @@ func (d *driver) observeTurn(st *v1alpha1.ChatStatus, v *reference.View) {
 	}
 	if st.RequiresAction != nil {
 		for _, call := range st.RequiresAction.ToolCalls {
-			decision := v1alpha1.ApprovalDecision("")
+			decision := v1beta1.ApprovalDecision("")
 			if call.Decision != nil {
 				decision = call.Decision.Decision
 			}
@@ -70,25 +70,25 @@ func (d *driver) observeTurn(st *v1alpha1.ChatStatus, v *reference.View) {
 }
 
 // readyOf is status and reason of Ready. That a pod is starting is no matter of conversations.
-func (d *driver) readyOf(chat *v1alpha1.Chat) string {
+func (d *driver) readyOf(chat *v1beta1.Chat) string {
 	st := &chat.Status
 	ready := conditions(st.Conditions, chat.Generation, st.ObservedGeneration)
-	if ready != reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForPod) || st.Generation == nil {
+	if ready != reference.Words(metav1.ConditionUnknown, v1beta1.ReasonWaitingForPod) || st.Generation == nil {
 		return ready
 	}
 	switch st.Generation.Action {
-	case v1alpha1.ActionExecuteTools:
-		return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
-	case v1alpha1.ActionCompact:
-		return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonCompacting)
+	case v1beta1.ActionExecuteTools:
+		return reference.Words(metav1.ConditionUnknown, v1beta1.ReasonExecutingTools)
+	case v1beta1.ActionCompact:
+		return reference.Words(metav1.ConditionUnknown, v1beta1.ReasonCompacting)
 	}
-	return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonGenerating)
+	return reference.Words(metav1.ConditionUnknown, v1beta1.ReasonGenerating)
 }
 
 // conditions is status and reason of Ready, with what must not be in between: a status of an older generation,
 // Reconciling or Stalled that do not agree with Ready.
 func conditions(list []metav1.Condition, generation, observed int64) string {
-	ready := meta.FindStatusCondition(list, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(list, v1beta1.ConditionReady)
 	if ready == nil {
 		return "no condition"
 	}
@@ -96,8 +96,8 @@ func conditions(list []metav1.Condition, generation, observed int64) string {
 	if observed != generation {
 		text += " of an older generation"
 	}
-	if meta.IsStatusConditionTrue(list, v1alpha1.ConditionReconciling) != (ready.Status == metav1.ConditionUnknown) ||
-		meta.IsStatusConditionTrue(list, v1alpha1.ConditionStalled) != (ready.Status == metav1.ConditionFalse) {
+	if meta.IsStatusConditionTrue(list, v1beta1.ConditionReconciling) != (ready.Status == metav1.ConditionUnknown) ||
+		meta.IsStatusConditionTrue(list, v1beta1.ConditionStalled) != (ready.Status == metav1.ConditionFalse) {
 		text += " but Reconciling or Stalled disagree"
 	}
 	return text
@@ -106,7 +106,7 @@ func conditions(list []metav1.Condition, generation, observed int64) string {
 // walk follows the history from its head, oldest first, and finds holes and generated messages that are no part of it.
 func (d *driver) walk(o objects) (history, wrong []string) {
 	h := o.chat.Status.History
-	inside, commits := map[string]bool{}, map[string]v1alpha1.CommittedMessage{}
+	inside, commits := map[string]bool{}, map[string]v1beta1.CommittedMessage{}
 	for _, commit := range o.chat.Status.Internal.Tail {
 		commits[commit.Message] = commit
 	}
@@ -124,7 +124,7 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 		key, place := d.key(name), commits[name]
 		if g := m.Spec.Generation; g != nil {
 			key = m.Labels[labelKey]
-			place = v1alpha1.CommittedMessage{Position: *m.Spec.Index, Parent: m.Spec.Parent,
+			place = v1beta1.CommittedMessage{Position: *m.Spec.Index, Parent: m.Spec.Parent,
 				HistoryVersion: g.HistoryVersion + 1}
 			for _, commit := range m.Spec.Follows {
 				commits[commit.Message] = commit
@@ -156,7 +156,7 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 }
 
 // answers reports whether the message answers the attempt under way: a suspended chat leaves it until it is resumed.
-func answers(m *v1alpha1.ChatMessage, chat *v1alpha1.Chat) bool {
+func answers(m *v1beta1.ChatMessage, chat *v1beta1.Chat) bool {
 	return chat.Status.Generation != nil && fenceOf(chat) == fence{m.Spec.Generation.HistoryVersion,
 		m.Spec.Generation.Attempt}
 }

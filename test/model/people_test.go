@@ -7,7 +7,7 @@ import (
 	"context"
 	"strconv"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -22,7 +22,7 @@ var peopleVerbs = map[string]verb{
 		able:  isNew,
 		model: func(c *reference.Chat, o operation) { c.Send(o.arg(0), true) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.send(ctx, o.arg(0), v1alpha1.WhenBusyInterrupt)
+			return d.send(ctx, o.arg(0), v1beta1.WhenBusyInterrupt)
 		},
 	},
 	"edit": {
@@ -53,7 +53,7 @@ func isNew(c *reference.Chat, o operation) bool {
 
 func isUser(c *reference.Chat, o operation) bool {
 	m := c.Person(o.arg(0))
-	return m != nil && m.Role == v1alpha1.RoleUser
+	return m != nil && m.Role == v1beta1.RoleUser
 }
 
 // steerVerbs are what people do to the chat as a whole.
@@ -62,28 +62,28 @@ var steerVerbs = map[string]verb{
 		able:  always,
 		model: func(c *reference.Chat, o operation) { c.Interrupt(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.annotate(ctx, v1alpha1.AnnotationInterrupt, o.arg(0))
+			return d.annotate(ctx, v1beta1.AnnotationInterrupt, o.arg(0))
 		},
 	},
 	"clear": {
 		able:  always,
 		model: func(c *reference.Chat, o operation) { c.Clear(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.annotate(ctx, v1alpha1.AnnotationClear, o.arg(0))
+			return d.annotate(ctx, v1beta1.AnnotationClear, o.arg(0))
 		},
 	},
 	"compact": {
 		able:  always,
 		model: func(c *reference.Chat, o operation) { c.Compact(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.annotate(ctx, v1alpha1.AnnotationCompact, o.arg(0))
+			return d.annotate(ctx, v1beta1.AnnotationCompact, o.arg(0))
 		},
 	},
 	"refresh": {
 		able:  always,
 		model: func(c *reference.Chat, o operation) { c.RefreshContext(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.annotate(ctx, v1alpha1.AnnotationRefreshContext, o.arg(0))
+			return d.annotate(ctx, v1beta1.AnnotationRefreshContext, o.arg(0))
 		},
 	},
 	"suspend": {

@@ -11,7 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -19,7 +19,7 @@ import (
 const labelKey = "model"
 
 // attempt waits for the attempt under way.
-func (d *driver) attempt(ctx context.Context) (*v1alpha1.Chat, error) {
+func (d *driver) attempt(ctx context.Context) (*v1beta1.Chat, error) {
 	for {
 		o := watched.get(d.chat)
 		if o.chat != nil && o.chat.Status.Generation != nil && fenceOf(o.chat) != d.answered {
@@ -42,15 +42,15 @@ func (d *driver) look() {
 	if chat == nil || chat.Status.Generation == nil || fenceOf(chat) == d.answered {
 		return
 	}
-	if !slices.ContainsFunc(d.open, func(c v1alpha1.Chat) bool { return fenceOf(&c) == fenceOf(chat) }) {
+	if !slices.ContainsFunc(d.open, func(c v1beta1.Chat) bool { return fenceOf(&c) == fenceOf(chat) }) {
 		d.open = append(d.open, *chat)
 	}
 }
 
 // settle remembers that the attempt has its answer.
-func (d *driver) settle(chat *v1alpha1.Chat) {
+func (d *driver) settle(chat *v1beta1.Chat) {
 	d.answered = fenceOf(chat)
-	d.open = slices.DeleteFunc(d.open, func(c v1alpha1.Chat) bool { return fenceOf(&c) == d.answered })
+	d.open = slices.DeleteFunc(d.open, func(c v1beta1.Chat) bool { return fenceOf(&c) == d.answered })
 }
 
 // answer ends the attempt under way with content, and with what else is said.
@@ -63,28 +63,28 @@ func (d *driver) answer(ctx context.Context, key string, kinds []string, more ..
 }
 
 // endAttempt ends the attempt under way.
-func (d *driver) endAttempt(ctx context.Context, chat *v1alpha1.Chat, replies ...chattest.Reply) error {
+func (d *driver) endAttempt(ctx context.Context, chat *v1beta1.Chat, replies ...chattest.Reply) error {
 	d.settle(chat)
 	return d.create(ctx, chattest.Answer(chat, replies...))
 }
 
 // named gives the message the operation's name.
 func named(key string) chattest.Reply {
-	return func(m *v1alpha1.ChatMessage) { m.Labels = map[string]string{labelKey: key} }
+	return func(m *v1beta1.ChatMessage) { m.Labels = map[string]string{labelKey: key} }
 }
 
 // content is what the model or the tools said.
-func (d *driver) content(chat *v1alpha1.Chat, key string, kinds []string) chattest.Reply {
+func (d *driver) content(chat *v1beta1.Chat, key string, kinds []string) chattest.Reply {
 	switch chat.Status.Generation.Action {
-	case v1alpha1.ActionExecuteTools:
+	case v1beta1.ActionExecuteTools:
 		return chattest.Results(key)
-	case v1alpha1.ActionCompact:
-		return func(m *v1alpha1.ChatMessage) {
+	case v1beta1.ActionCompact:
+		return func(m *v1beta1.ChatMessage) {
 			chattest.Compacts("They spoke.", chattest.From(d.unanswered()))(m)
 			chattest.Costs(priceOfReply)(m)
 		}
 	}
-	return func(m *v1alpha1.ChatMessage) {
+	return func(m *v1beta1.ChatMessage) {
 		chattest.Says("Fine.")(m)
 		chattest.CallsOf(toolCalls(key, kinds)...)(m)
 		chattest.Fills(0, 1)(m)
@@ -99,7 +99,7 @@ func (d *driver) unanswered() int64 {
 	o := watched.get(d.chat)
 	history, _ := d.walk(o)
 	n := len(history)
-	for n > 0 && strings.HasPrefix(history[n-1], string(v1alpha1.RoleUser)) {
+	for n > 0 && strings.HasPrefix(history[n-1], string(v1beta1.RoleUser)) {
 		n--
 	}
 	return int64(n)

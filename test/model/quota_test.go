@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -96,7 +96,7 @@ func (d *driver) setQuota(ctx context.Context, o operation) error {
 		Chats: max(before.Chats, after.Chats), SubChats: max(before.SubChats, after.SubChats),
 	})
 	quota := d.bareQuota(o.arg(0))
-	quota.Spec.Generating = v1alpha1.GeneratingLimits{Chats: limit(counts.Chats), SubChats: limit(counts.SubChats)}
+	quota.Spec.Generating = v1beta1.GeneratingLimits{Chats: limit(counts.Chats), SubChats: limit(counts.SubChats)}
 	if err := d.apply(ctx, quota); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (d *driver) setQuota(ctx context.Context, o operation) error {
 }
 
 // apply creates the quota, or changes the one that is there.
-func (d *driver) apply(ctx context.Context, quota *v1alpha1.ChatQuota) error {
+func (d *driver) apply(ctx context.Context, quota *v1beta1.ChatQuota) error {
 	err := cluster.Client.Create(ctx, quota.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
 		numbers, _ := json.Marshal(map[string]*int32{ // Numbers can be written.
@@ -138,8 +138,8 @@ func (d *driver) deleteQuota(ctx context.Context, name string) error {
 	return nil
 }
 
-func (d *driver) bareQuota(name string) *v1alpha1.ChatQuota {
-	return &v1alpha1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Namespace: d.chat.Namespace, Name: name}}
+func (d *driver) bareQuota(name string) *v1beta1.ChatQuota {
+	return &v1beta1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Namespace: d.chat.Namespace, Name: name}}
 }
 
 // limit is a number of a quota; nil if it sets none.
@@ -151,9 +151,9 @@ func limit(n int) *int32 {
 }
 
 // inForce reports whether the quota says that the operator goes by it.
-func inForce(quota *v1alpha1.ChatQuota) bool {
+func inForce(quota *v1beta1.ChatQuota) bool {
 	return quota.Status.ObservedGeneration == quota.Generation &&
-		meta.IsStatusConditionTrue(quota.Status.Conditions, v1alpha1.ConditionReady)
+		meta.IsStatusConditionTrue(quota.Status.Conditions, v1beta1.ConditionReady)
 }
 
 // allowed is how many chats of a namespace may generate at once, and when more did.
@@ -184,7 +184,7 @@ func (s *store) exceeded(namespace string) string {
 
 // count holds an attempt that begins to what is allowed. One that was under way when a quota was lowered goes on.
 // The caller holds mu.
-func (s *store) count(before, chat *v1alpha1.Chat) {
+func (s *store) count(before, chat *v1beta1.Chat) {
 	a := s.allowed[chat.Namespace]
 	if a == nil || chat.Status.Generation == nil ||
 		before != nil && before.UID == chat.UID && before.Status.Generation != nil && fenceOf(before) == fenceOf(chat) {

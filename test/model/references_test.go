@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/model/reference"
 )
@@ -22,8 +22,8 @@ const referenceName = "named"
 
 // references are the words with which a chat is created that names an object which does not exist yet, and what the
 // chat says of that.
-var references = map[string]v1alpha1.ErrorReason{
-	"classed": v1alpha1.ErrorChatClassNotFound, "modelled": v1alpha1.ErrorModelConfigNotFound,
+var references = map[string]v1beta1.ErrorReason{
+	"classed": v1beta1.ErrorChatClassNotFound, "modelled": v1beta1.ErrorModelConfigNotFound,
 }
 
 // referenceVerbs are what people do with the class or the model that the chat names.
@@ -45,7 +45,7 @@ var referenceVerbs = map[string]verb{
 }
 
 // reasonOf is what a chat that is created so says of what it names; empty if it names nothing.
-func reasonOf(o operation) v1alpha1.ErrorReason {
+func reasonOf(o operation) v1beta1.ErrorReason {
 	for word, reason := range references {
 		if o.verb == "chat" && slices.Contains(o.args, word) {
 			return reason
@@ -55,18 +55,18 @@ func reasonOf(o operation) v1alpha1.ErrorReason {
 }
 
 // referTo lets the chat name what its operation says.
-func (d *driver) referTo(chat *v1alpha1.Chat, o operation) {
+func (d *driver) referTo(chat *v1beta1.Chat, o operation) {
 	switch d.refers = reasonOf(o); d.refers {
-	case v1alpha1.ErrorChatClassNotFound:
+	case v1beta1.ErrorChatClassNotFound:
 		chat.Spec.ChatClassName = referenceName
-	case v1alpha1.ErrorModelConfigNotFound:
-		chat.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: referenceName}
+	case v1beta1.ErrorModelConfigNotFound:
+		chat.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: referenceName}
 	}
 }
 
 // referred is an object of the kind that the chat names.
 func (d *driver) referred(name string) client.Object {
-	if d.refers == v1alpha1.ErrorChatClassNotFound {
+	if d.refers == v1beta1.ErrorChatClassNotFound {
 		return chattest.In(d.chat.Namespace, chattest.Class(name))
 	}
 	return chattest.In(d.chat.Namespace, chattest.Config(name, priced))
@@ -109,9 +109,9 @@ func awaitObserved(ctx context.Context, o client.Object) error {
 
 func observed(o client.Object) int64 {
 	switch o := o.(type) {
-	case *v1alpha1.ChatClass:
+	case *v1beta1.ChatClass:
 		return o.Status.ObservedGeneration
-	case *v1alpha1.ChatModelConfig:
+	case *v1beta1.ChatModelConfig:
 		return o.Status.ObservedGeneration
 	}
 	return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -182,7 +182,7 @@ func (d *driver) compare(want reference.View, o objects, settled bool) string {
 	return strings.Join(wrong, "\n")
 }
 
-var beingAnswered = reference.Words(v1alpha1.MessageCommitted, "Unknown", v1alpha1.ReasonAnswering)
+var beingAnswered = reference.Words(v1beta1.MessageCommitted, "Unknown", v1beta1.ReasonAnswering)
 
 // end lets the chat come to rest: it agrees in everything, nothing is written any more, and the API server itself says
 // the same as the watches.
@@ -214,21 +214,21 @@ func (d *driver) end(ctx context.Context, c *reference.Chat, patience time.Durat
 
 // read reads the chat's objects from the API server.
 func (d *driver) read(ctx context.Context) (objects, error) {
-	o := objects{chat: d.bareChat(), messages: map[string]*v1alpha1.ChatMessage{},
-		approvals: map[string]*v1alpha1.ToolApproval{}}
+	o := objects{chat: d.bareChat(), messages: map[string]*v1beta1.ChatMessage{},
+		approvals: map[string]*v1beta1.ToolApproval{}}
 	if err := cluster.Client.Get(ctx, d.chat, o.chat); err != nil {
 		return o, fmt.Errorf("reading the chat: %w", err)
 	}
 	of := []client.ListOption{client.InNamespace(d.chat.Namespace),
 		client.MatchingFields{"spec.chatRef.name": d.chat.Name}}
-	var messages v1alpha1.ChatMessageList
+	var messages v1beta1.ChatMessageList
 	if err := cluster.Client.List(ctx, &messages, of...); err != nil {
 		return o, fmt.Errorf("listing the messages: %w", err)
 	}
 	for i := range messages.Items {
 		o.messages[messages.Items[i].Name] = &messages.Items[i]
 	}
-	var approvals v1alpha1.ToolApprovalList
+	var approvals v1beta1.ToolApprovalList
 	if err := cluster.Client.List(ctx, &approvals, of...); err != nil {
 		return o, fmt.Errorf("listing the approvals: %w", err)
 	}

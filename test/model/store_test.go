@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 )
 
@@ -32,9 +32,9 @@ type store struct {
 
 // objects are those of one chat. They are shared and must not be changed.
 type objects struct {
-	chat      *v1alpha1.Chat
-	messages  map[string]*v1alpha1.ChatMessage
-	approvals map[string]*v1alpha1.ToolApproval
+	chat      *v1beta1.Chat
+	messages  map[string]*v1beta1.ChatMessage
+	approvals map[string]*v1beta1.ToolApproval
 	// seen is the newest version of each object, deleted ones included.
 	seen map[string]uint64
 	// gaveUp is true once the operator has given an interrupted attempt up by itself, because its pod took too long.
@@ -46,7 +46,7 @@ type objects struct {
 // watch follows all chats, messages and approvals until the context ends.
 func watch(ctx context.Context, cfg *rest.Config) (*store, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	c, err := cache.New(cfg, cache.Options{Scheme: scheme})
@@ -54,7 +54,7 @@ func watch(ctx context.Context, cfg *rest.Config) (*store, error) {
 		return nil, fmt.Errorf("setting up the watches: %w", err)
 	}
 	s := &store{chats: map[types.NamespacedName]*objects{}, allowed: map[string]*allowed{}}
-	for _, o := range []client.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}, &v1alpha1.ToolApproval{}} {
+	for _, o := range []client.Object{&v1beta1.Chat{}, &v1beta1.ChatMessage{}, &v1beta1.ToolApproval{}} {
 		informer, err := c.GetInformer(ctx, o, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("setting up the watch for %T: %w", o, err)
@@ -87,16 +87,16 @@ func (s *store) put(o any, deleted bool) {
 	of := s.of(chatOf(object))
 	of.seen[id(object)] = version(object)
 	switch object := object.(type) {
-	case *v1alpha1.Chat:
+	case *v1beta1.Chat:
 		of.gaveUp = of.gaveUp || givesUp(of.chat, object)
 		s.count(of.chat, object)
 		of.chat = object
 		if deleted {
 			of.chat = nil
 		}
-	case *v1alpha1.ChatMessage:
+	case *v1beta1.ChatMessage:
 		set(of.messages, object.Name, object, deleted)
-	case *v1alpha1.ToolApproval:
+	case *v1beta1.ToolApproval:
 		set(of.approvals, object.Name, object, deleted)
 	}
 	close(of.changed)
@@ -104,9 +104,9 @@ func (s *store) put(o any, deleted bool) {
 }
 
 // givesUp reports whether the operator ends an interruption with this change as late as it does by itself.
-func givesUp(before, after *v1alpha1.Chat) bool {
-	return before != nil && before.UID == after.UID && before.Status.Phase == v1alpha1.ChatInterrupting &&
-		after.Status.Phase != v1alpha1.ChatInterrupting && before.Status.Generation != nil &&
+func givesUp(before, after *v1beta1.Chat) bool {
+	return before != nil && before.UID == after.UID && before.Status.Phase == v1beta1.ChatInterrupting &&
+		after.Status.Phase != v1beta1.ChatInterrupting && before.Status.Generation != nil &&
 		before.Status.Generation.InterruptedAt != nil &&
 		time.Since(before.Status.Generation.InterruptedAt.Time) >= plan.InterruptPatience
 }
@@ -123,7 +123,7 @@ func set[T any](m map[string]T, name string, value T, deleted bool) {
 func (s *store) of(chat types.NamespacedName) *objects {
 	if s.chats[chat] == nil {
 		s.chats[chat] = &objects{
-			messages: map[string]*v1alpha1.ChatMessage{}, approvals: map[string]*v1alpha1.ToolApproval{},
+			messages: map[string]*v1beta1.ChatMessage{}, approvals: map[string]*v1beta1.ToolApproval{},
 			seen:    map[string]uint64{},
 			changed: make(chan struct{}),
 		}
@@ -150,9 +150,9 @@ func (s *store) forget(chat types.NamespacedName) {
 func chatOf(o client.Object) types.NamespacedName {
 	key := client.ObjectKeyFromObject(o)
 	switch o := o.(type) {
-	case *v1alpha1.ChatMessage:
+	case *v1beta1.ChatMessage:
 		key.Name = o.Spec.ChatRef.Name
-	case *v1alpha1.ToolApproval:
+	case *v1beta1.ToolApproval:
 		key.Name = o.Spec.ChatRef.Name
 	}
 	return key

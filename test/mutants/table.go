@@ -70,7 +70,7 @@ var mutants = []mutant{
 
 	// A message is committed once.
 	{"committed-open", "a message that was answered is answered again",
-		planDir + "open.go", "m.Status.State == v1alpha1.MessageCommitted, m.Spec.IsNote()", "m.Spec.IsNote()", nil},
+		planDir + "open.go", "m.Status.State == v1beta1.MessageCommitted, m.Spec.IsNote()", "m.Spec.IsNote()", nil},
 	{"committed-unread", "a message that the cache still shows open is answered again",
 		chatDir + "gather_messages.go", "if older(chat.ResourceVersion, m.ResourceVersion)", "if true", nil},
 	{"prompt-twice", "a prompt that was deleted is answered again",
@@ -100,7 +100,7 @@ var mutants = []mutant{
 	{"request-token", "a second interruption is ignored",
 		planDir + "requests.go", "h.Kind == kind && h.Token == token", "h.Kind == kind", nil},
 	{"sub-chat-canceled", "a sub-chat that the model cancels continues",
-		chatDir + "act_agents.go", "sub.Annotations[v1alpha1.RequestInterrupt.Annotation()] = token", "", nil},
+		chatDir + "act_agents.go", "sub.Annotations[v1beta1.RequestInterrupt.Annotation()] = token", "", nil},
 	{"sub-chat-suspended", "a sub-chat of a suspended chat continues",
 		chatDir + "gather_family.go", "f.Suspended = tree.Suspended(chat, above)", "", nil},
 
@@ -108,7 +108,7 @@ var mutants = []mutant{
 	{"approval", "a call is run before people have decided about it",
 		planDir + "next_action.go", "f.outstandingCalls > f.callsRequiringAction", "f.outstandingCalls > 0", nil},
 	{"approval-all", "a turn continues although one call is not decided",
-		planDir + "action.go", "undecidedCalls(p, v1alpha1.RequiresApproval) == 0 {", "true {", nil},
+		planDir + "action.go", "undecidedCalls(p, v1beta1.RequiresApproval) == 0 {", "true {", nil},
 	{"approval-digest", "an approval counts for a call that the person has not seen",
 		"internal/approval/approval.go", "decision.Digest == call.Digest", "decision != nil",
 		planTests},

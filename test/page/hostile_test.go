@@ -50,10 +50,10 @@ func (s *stage) staysInnocent(t *testing.T, p *browser.Page, what string) {
 
 func hostileStage(t *testing.T) *stage {
 	s := newStage(t)
-	s.answer("GET /v1alpha1/namespaces", http.StatusOK, fields{"namespaces": []string{evil(1)}})
-	s.answer("GET /v1alpha1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{
+	s.answer("GET /v1beta1/namespaces", http.StatusOK, fields{"namespaces": []string{evil(1)}})
+	s.answer("GET /v1beta1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{
 		{"name": evil(2)}}})
-	s.answer("GET /v1alpha1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
+	s.answer("GET /v1beta1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
 		{"name": evil(3)}}})
 	s.list(
 		summary("triage", "Running", "Generating", fields{"title": evil(4), "lastReply": evil(5), "model": evil(6),

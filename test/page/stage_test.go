@@ -45,16 +45,16 @@ type asked struct {
 	body map[string]any
 }
 
-const chats = "/v1alpha1/namespaces/demo/chats"
+const chats = "/v1beta1/namespaces/demo/chats"
 
 func newStage(t testing.TB) *stage {
 	t.Helper()
 	s := &stage{t: t, changed: make(chan struct{}), cut: make(chan struct{}), stories: map[string][]string{},
 		answers: map[string]func() (int, any){}}
-	s.answers["GET /v1alpha1/namespaces"] = always(map[string]any{"namespaces": []string{"demo", "prod"}})
-	s.answers["GET /v1alpha1/namespaces/demo/modelconfigs"] = always(map[string]any{"modelConfigs": []map[string]any{
+	s.answers["GET /v1beta1/namespaces"] = always(map[string]any{"namespaces": []string{"demo", "prod"}})
+	s.answers["GET /v1beta1/namespaces/demo/modelconfigs"] = always(map[string]any{"modelConfigs": []map[string]any{
 		{"name": "large"}, {"name": "small"}}})
-	s.answers["GET /v1alpha1/namespaces/demo/chatclasses"] = always(map[string]any{"chatClasses": []any{}})
+	s.answers["GET /v1beta1/namespaces/demo/chatclasses"] = always(map[string]any{"chatClasses": []any{}})
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
@@ -25,10 +25,10 @@ import (
 // conversation is a chat as a generation pod has it, whose messages are made of a recording.
 type conversation struct {
 	protocol string
-	spec     v1alpha1.ChatModelConfigSpec
+	spec     v1beta1.ChatModelConfigSpec
 	model    fantasy.LanguageModel
 	in       prompt.Input
-	tools    []v1alpha1.ClientTool
+	tools    []v1beta1.ClientTool
 	version  int64
 }
 
@@ -41,14 +41,14 @@ func newConversation(t *testing.T, first interaction, client *http.Client) *conv
 	c := &conversation{protocol: "chat"}
 	for _, known := range []struct {
 		in, protocol string
-		provider     v1alpha1.ModelProvider
+		provider     v1beta1.ModelProvider
 	}{
-		{"bedrock", "anthropic", v1alpha1.ProviderBedrock}, {"anthropic", "anthropic", v1alpha1.ProviderAnthropic},
-		{"aiplatform.googleapis.com", "gemini", v1alpha1.ProviderGoogle},
-		{"generativelanguage", "gemini", v1alpha1.ProviderGoogle},
-		{"openrouter", "chat", v1alpha1.ProviderOpenRouter}, {"vercel", "chat", v1alpha1.ProviderVercel},
-		{"azure.com", "chat", v1alpha1.ProviderAzure},
-		{"api.openai.com", "chat", v1alpha1.ProviderOpenAI}, {"", "chat", v1alpha1.ProviderOpenAICompatible},
+		{"bedrock", "anthropic", v1beta1.ProviderBedrock}, {"anthropic", "anthropic", v1beta1.ProviderAnthropic},
+		{"aiplatform.googleapis.com", "gemini", v1beta1.ProviderGoogle},
+		{"generativelanguage", "gemini", v1beta1.ProviderGoogle},
+		{"openrouter", "chat", v1beta1.ProviderOpenRouter}, {"vercel", "chat", v1beta1.ProviderVercel},
+		{"azure.com", "chat", v1beta1.ProviderAzure},
+		{"api.openai.com", "chat", v1beta1.ProviderOpenAI}, {"", "chat", v1beta1.ProviderOpenAICompatible},
 	} {
 		if strings.Contains(at, known.in) {
 			c.protocol, c.spec.Provider = known.protocol, known.provider
@@ -61,13 +61,13 @@ func newConversation(t *testing.T, first interaction, client *http.Client) *conv
 		c.spec.Model = m[1]
 	}
 	switch c.spec.Provider {
-	case v1alpha1.ProviderBedrock:
+	case v1beta1.ProviderBedrock:
 		c.spec.Region = "us-east-1"
-	case v1alpha1.ProviderAzure, v1alpha1.ProviderOpenAICompatible:
+	case v1beta1.ProviderAzure, v1beta1.ProviderOpenAICompatible:
 		c.spec.BaseURL = "http://models.example.com/v1"
 	}
 	if strings.HasSuffix(at, "/responses") {
-		c.protocol, c.spec.Transport = "responses", v1alpha1.TransportResponses
+		c.protocol, c.spec.Transport = "responses", v1beta1.TransportResponses
 	}
 	var err error
 	if c.model, err = provider.New(&c.spec, "a-key", client); err != nil {
@@ -92,44 +92,44 @@ func (c *conversation) hear(said []said) {
 			last = i + 1
 		}
 	}
-	user, results := v1alpha1.ChatMessage{}, v1alpha1.ChatMessage{}
-	user.Spec.Role, results.Spec.Role = v1alpha1.RoleUser, v1alpha1.RoleTool
+	user, results := v1beta1.ChatMessage{}, v1beta1.ChatMessage{}
+	user.Spec.Role, results.Spec.Role = v1beta1.RoleUser, v1beta1.RoleTool
 	c.version++
 	user.Name = fmt.Sprint("m", c.version)
 	for _, s := range said[last:] {
 		switch s.Kind {
 		case "text":
-			user.Spec.Parts = append(user.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &s.Body})
+			user.Spec.Parts = append(user.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartText, Text: &s.Body})
 		case "file":
 			c.file(&user, s.Body)
 		case "result":
 			id := c.idOf(s.ID, len(results.Spec.Parts))
-			results.Spec.Parts = append(results.Spec.Parts, v1alpha1.MessagePart{
-				Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: id, Name: "f", Output: s.Body},
+			results.Spec.Parts = append(results.Spec.Parts, v1beta1.MessagePart{
+				Type: v1beta1.PartToolResult, ToolResult: &v1beta1.ToolResult{ID: id, Name: "f", Output: s.Body},
 			})
 		}
 	}
-	for _, m := range []v1alpha1.ChatMessage{results, user} {
+	for _, m := range []v1beta1.ChatMessage{results, user} {
 		if len(m.Spec.Parts) > 0 {
 			c.in.History = append(c.in.History, m)
 		}
 	}
 }
 
-func (c *conversation) file(m *v1alpha1.ChatMessage, encoded string) {
+func (c *conversation) file(m *v1beta1.ChatMessage, encoded string) {
 	data, _ := base64.StdEncoding.DecodeString(encoded)
 	if c.in.Files == nil {
 		c.in.Files = map[prompt.FileKey]prompt.File{}
 	}
 	c.in.Files[prompt.FileKey{Message: m.Name, Part: len(m.Spec.Parts)}] = prompt.File{Data: data}
-	m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{File: &v1alpha1.MessageFile{
-		Name: "image", MediaType: "image/png", ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{},
+	m.Spec.Parts = append(m.Spec.Parts, v1beta1.MessagePart{File: &v1beta1.MessageFile{
+		Name: "image", MediaType: "image/png", ConfigMapKeyRef: &v1beta1.ConfigMapKeyReference{},
 	}})
 }
 
 // idOf is the chat's id of a call that the provider named so; of one that it did not name, the call at that place.
 func (c *conversation) idOf(id string, place int) string {
-	var calls []*v1alpha1.ToolCall
+	var calls []*v1beta1.ToolCall
 	for _, part := range c.in.History[len(c.in.History)-1].Spec.Parts {
 		if call := part.ToolCall; call != nil && !call.ProviderExecuted {
 			calls = append(calls, call)
@@ -147,7 +147,7 @@ func (c *conversation) idOf(id string, place int) string {
 func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
 	call := provider.Call(&c.spec, "")
 	call.Prompt = prompt.Build(c.in)
-	for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: c.tools}) {
+	for _, tool := range tools.OfClient(&v1beta1.ChatTools{Client: c.tools}) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name, Description: tool.Description,
 			InputSchema: tool.InputSchema})
 	}
@@ -182,17 +182,17 @@ func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
 
 // commit adds a reply to the history.
 func (c *conversation) commit(s collect.Step) {
-	m := v1alpha1.ChatMessage{}
+	m := v1beta1.ChatMessage{}
 	c.version++
-	m.Name, m.Spec.Role, m.Spec.Parts = fmt.Sprint("m", c.version), v1alpha1.RoleAssistant, s.Parts
-	m.Spec.Generation = &v1alpha1.MessageGeneration{Model: &v1alpha1.ModelIdentity{Provider: string(c.spec.Provider),
+	m.Name, m.Spec.Role, m.Spec.Parts = fmt.Sprint("m", c.version), v1beta1.RoleAssistant, s.Parts
+	m.Spec.Generation = &v1beta1.MessageGeneration{Model: &v1beta1.ModelIdentity{Provider: string(c.spec.Provider),
 		Name: c.spec.Model}}
 	c.in.History = append(c.in.History, m)
 }
 
 // ownTool reports whether a tool is the provider's own.
 func (c *conversation) ownTool(name string) bool {
-	return !slices.ContainsFunc(c.tools, func(tool v1alpha1.ClientTool) bool { return tool.Name == name })
+	return !slices.ContainsFunc(c.tools, func(tool v1beta1.ClientTool) bool { return tool.Name == name })
 }
 
 var sealedIn = regexp.MustCompile(`"(?:signature|encrypted_content|data)":"([^"]+)"`)
@@ -202,18 +202,18 @@ func replyOf(s collect.Step, body string) (r reply) {
 	for i := range s.Parts {
 		part := &s.Parts[i]
 		for _, m := range sealedIn.FindAllStringSubmatch(part.ProviderMetadata, -1) {
-			if part.Type != v1alpha1.PartToolResult {
+			if part.Type != v1beta1.PartToolResult {
 				r.Signatures = append(r.Signatures, m[1])
 			}
 		}
 		switch part.Type {
-		case v1alpha1.PartText:
+		case v1beta1.PartText:
 			r.Text += *part.Text
-		case v1alpha1.PartReasoning:
+		case v1beta1.PartReasoning:
 			r.Reasoning += *part.Text
-		case v1alpha1.PartSource:
+		case v1beta1.PartSource:
 			r.Sources = append(r.Sources, part.Source.URL)
-		case v1alpha1.PartToolCall:
+		case v1beta1.PartToolCall:
 			id := part.ToolCall.ID
 			if part.ToolCall.ProviderID != "" {
 				id = part.ToolCall.ProviderID

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 )
 
@@ -124,7 +124,7 @@ func TestTruncatedRecordedReplyIsNeverCommitted(t *testing.T) {
 					continue
 				}
 				got := fault.Classify(err, fault.Subject{Config: "models", Spec: &chat.spec})
-				if got.Reason != v1alpha1.ErrorProviderUnavailable || !got.Retryable {
+				if got.Reason != v1beta1.ErrorProviderUnavailable || !got.Retryable {
 					t.Errorf("of a reply of which %d of %d bytes came it is said: %s, retryable %v (%v)", size, len(i.Response.Body),
 						got.Reason, got.Retryable, err)
 				}

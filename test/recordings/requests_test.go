@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // said is one thing that is said in a request, in its order.
@@ -29,7 +29,7 @@ type request struct {
 	Said []said
 	// Sealed is the state of the model that the request gives back.
 	Sealed []string
-	Tools  []v1alpha1.ClientTool
+	Tools  []v1beta1.ClientTool
 }
 
 // parse reads a request of a protocol.
@@ -77,7 +77,7 @@ func (r *request) texts(role string, content any) {
 }
 
 func (r *request) tool(declared any, schema any) {
-	tool := v1alpha1.ClientTool{Name: text(declared, "name"), Description: text(declared, "description")}
+	tool := v1beta1.ClientTool{Name: text(declared, "name"), Description: text(declared, "description")}
 	if schema == nil {
 		return // A tool of the provider's own.
 	}

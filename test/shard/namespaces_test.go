@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/test/kit/chattest"
@@ -127,7 +127,7 @@ func ignored(t *testing.T, namespace string) (verify func()) {
 		if chat.ResourceVersion != before {
 			t.Errorf("the chat in %s was changed: %+v", namespace, chat.Status)
 		}
-		for _, list := range []client.ObjectList{&v1alpha1.ChatMessageList{}, &corev1.PodList{},
+		for _, list := range []client.ObjectList{&v1beta1.ChatMessageList{}, &corev1.PodList{},
 			&corev1.ServiceAccountList{}, &rbacv1.RoleList{}} {
 			check.OK(t, cluster.Client.List(t.Context(), list, client.InNamespace(namespace)))
 			if n := meta.LenList(list); n > 0 {
@@ -140,8 +140,8 @@ func ignored(t *testing.T, namespace string) (verify func()) {
 // holdsOnly checks that nothing in the manager's caches is of a namespace outside the list.
 func holdsOnly(t *testing.T, m *manager, namespaces []string) {
 	t.Helper()
-	for _, list := range []client.ObjectList{&v1alpha1.ChatList{}, &v1alpha1.ChatMessageList{},
-		&v1alpha1.ChatModelConfigList{}, &v1alpha1.ChatQuotaList{}, &corev1.PodList{}, &rbacv1.RoleList{}} {
+	for _, list := range []client.ObjectList{&v1beta1.ChatList{}, &v1beta1.ChatMessageList{},
+		&v1beta1.ChatModelConfigList{}, &v1beta1.ChatQuotaList{}, &corev1.PodList{}, &rbacv1.RoleList{}} {
 		check.OK(t, m.view.List(t.Context(), list))
 		_ = meta.EachListItem(list, func(o runtime.Object) error {
 			if object := o.(client.Object); !slices.Contains(namespaces, object.GetNamespace()) {
@@ -156,7 +156,7 @@ func holdsOnly(t *testing.T, m *manager, namespaces []string) {
 // new it is: without that the API server would be asked for what is absent in the cache.
 func tellsHowNewItIs(t *testing.T, m *manager) {
 	t.Helper()
-	informer, err := m.view.GetInformer(t.Context(), &v1alpha1.ChatClass{})
+	informer, err := m.view.GetInformer(t.Context(), &v1beta1.ChatClass{})
 	check.OK(t, err)
 	parts, ok := informer.(index.Parts)
 	if !ok || len(parts.Parts()) != len(m.Namespaces) {
@@ -188,8 +188,8 @@ func TestManagersOfTwoListsTouchNothingElse(t *testing.T) {
 	defer stopAll(managers)
 	allow(t, 10)
 	for _, ns := range all {
-		cluster.Create(t, chattest.In(ns, &v1alpha1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota"},
-			Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(5))}}}))
+		cluster.Create(t, chattest.In(ns, &v1beta1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota"},
+			Spec: v1beta1.ChatQuotaSpec{Generating: v1beta1.GeneratingLimits{Chats: new(int32(5))}}}))
 	}
 	k := talkIn(t, all[:4], 3)
 	eventually(t, "all turns are over", func() bool { return k.turnsIn(0, 1) == 4*3 })

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -21,8 +21,8 @@ import (
 // allow has so many chats generate at once, in all namespaces together, until the test ends.
 func allow(t *testing.T, chats int32) {
 	t.Helper()
-	quota := &v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName},
-		Spec: v1alpha1.ClusterChatQuotaSpec{Generating: &v1alpha1.GeneratingLimits{Chats: &chats}}}
+	quota := &v1beta1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.ClusterChatQuotaName},
+		Spec: v1beta1.ClusterChatQuotaSpec{Generating: &v1beta1.GeneratingLimits{Chats: &chats}}}
 	cluster.Create(t, quota)
 	t.Cleanup(func() {
 		if err := cluster.Client.Delete(context.WithoutCancel(t.Context()), quota); err != nil {
@@ -36,9 +36,9 @@ func allow(t *testing.T, chats int32) {
 }
 
 // chatsIn are the chats of the namespaces, those that generate and those that wait for it.
-func chatsIn(t *testing.T, namespaces []string) (generating, waiting []v1alpha1.Chat) {
+func chatsIn(t *testing.T, namespaces []string) (generating, waiting []v1beta1.Chat) {
 	t.Helper()
-	var all v1alpha1.ChatList
+	var all v1beta1.ChatList
 	check.OK(t, cluster.Client.List(t.Context(), &all))
 	for i := range all.Items {
 		switch chat := all.Items[i]; {
@@ -49,13 +49,13 @@ func chatsIn(t *testing.T, namespaces []string) (generating, waiting []v1alpha1.
 			waiting = append(waiting, chat)
 		}
 	}
-	slices.SortFunc(waiting, func(a, b v1alpha1.Chat) int {
+	slices.SortFunc(waiting, func(a, b v1beta1.Chat) int {
 		return a.Status.WaitingSince.Compare(b.Status.WaitingSince.Time)
 	})
 	return generating, waiting
 }
 
-func keyOf(chat *v1alpha1.Chat) string { return chat.Namespace + "/" + chat.Name }
+func keyOf(chat *v1beta1.Chat) string { return chat.Namespace + "/" + chat.Name }
 
 // TestShardsShareClusterSlotsInArrivalOrder has chats of two shards wait for the one slot that
 // there is in all namespaces together.
@@ -76,9 +76,9 @@ func TestShardsShareClusterSlotsInArrivalOrder(t *testing.T) {
 	}
 	var let []string
 	for len(let) < len(names) {
-		var next []v1alpha1.Chat
+		var next []v1beta1.Chat
 		eventually(t, "one chat generates", func() bool {
-			var waiting []v1alpha1.Chat
+			var waiting []v1beta1.Chat
 			next, waiting = chatsIn(t, names)
 			return len(next) == 1 && len(waiting) == len(names)-len(let)-1
 		})
@@ -113,7 +113,7 @@ func TestACrowdOfTwoShardsIsAllAnswered(t *testing.T) {
 		}
 	}
 	answered, rounds := 0, []int{}
-	answer := func(chats []v1alpha1.Chat) {
+	answer := func(chats []v1beta1.Chat) {
 		for i := range chats {
 			cluster.Create(t, chattest.Answer(&chats[i], chattest.Says("Fine.")))
 			answered++
@@ -125,10 +125,10 @@ func TestACrowdOfTwoShardsIsAllAnswered(t *testing.T) {
 		return len(generating) >= limit && len(generating)+len(waiting) == total
 	})
 	for answered < total {
-		var generating []v1alpha1.Chat
+		var generating []v1beta1.Chat
 		left := total - answered
 		eventually(t, "all others wait", func() bool {
-			var waiting []v1alpha1.Chat
+			var waiting []v1beta1.Chat
 			generating, waiting = chatsIn(t, names)
 			return len(generating) >= min(limit, left) && len(generating)+len(waiting) == left
 		})

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/test/kit/check"
@@ -63,7 +63,7 @@ func loadOf(t *testing.T, prefix string, shards []shard.Shard) (l load) {
 // countsEachChatOnce checks that the managers together tell of as many chats as there are.
 func countsEachChatOnce(t *testing.T, managers []*manager) {
 	t.Helper()
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	check.OK(t, cluster.Client.List(t.Context(), &chats))
 	sum := 0.0
 	for _, m := range managers {
@@ -92,8 +92,8 @@ func reconciles(t *testing.T) (n float64) {
 // holdsItsOwn checks that nothing in the manager's caches is of another shard, and that something is of its own.
 func holdsItsOwn(t *testing.T, m *manager) {
 	t.Helper()
-	for _, list := range []client.ObjectList{&v1alpha1.ChatList{}, &v1alpha1.ChatMessageList{},
-		&v1alpha1.ChatModelConfigList{}, &corev1.PodList{}, &corev1.ServiceAccountList{}} {
+	for _, list := range []client.ObjectList{&v1beta1.ChatList{}, &v1beta1.ChatMessageList{},
+		&v1beta1.ChatModelConfigList{}, &corev1.PodList{}, &corev1.ServiceAccountList{}} {
 		check.OK(t, m.view.List(t.Context(), list))
 		found := 0
 		err := meta.EachListItem(list, func(o runtime.Object) error {
@@ -183,7 +183,7 @@ func spend(t *testing.T, managers []*manager, requests int) {
 func committed(t *testing.T, namespaces []string) (n int) {
 	t.Helper()
 	for _, ns := range namespaces {
-		var chat v1alpha1.Chat
+		var chat v1beta1.Chat
 		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "chat"}, &chat))
 		n += int(chat.Status.History.Length)
 	}

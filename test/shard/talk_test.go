@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -62,14 +62,14 @@ func (k *talk) follow() {
 		k.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	changes, err := watcher.Watch(ctx, &v1alpha1.ChatList{})
+	changes, err := watcher.Watch(ctx, &v1beta1.ChatList{})
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for change := range changes.ResultChan() {
-			if chat, ok := change.Object.(*v1alpha1.Chat); ok {
+			if chat, ok := change.Object.(*v1beta1.Chat); ok {
 				if err := k.look(ctx, chat); err != nil && ctx.Err() == nil {
 					k.t.Error(err)
 				}
@@ -80,7 +80,7 @@ func (k *talk) follow() {
 }
 
 // look answers an attempt, or says the next thing.
-func (k *talk) look(ctx context.Context, chat *v1alpha1.Chat) error {
+func (k *talk) look(ctx context.Context, chat *v1beta1.Chat) error {
 	next := k.next(chat)
 	if next == nil {
 		return nil
@@ -92,7 +92,7 @@ func (k *talk) look(ctx context.Context, chat *v1alpha1.Chat) error {
 }
 
 // next is the message that comes next; nil: none.
-func (k *talk) next(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
+func (k *talk) next(chat *v1beta1.Chat) *v1beta1.ChatMessage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c := k.chats[client.ObjectKeyFromObject(chat)]
@@ -106,7 +106,7 @@ func (k *talk) next(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 		}
 		k.paid[f] = true
 		return chattest.Answer(chat, chattest.Says("Fine."))
-	case st.Phase != v1alpha1.ChatWaiting || int(st.History.Length) < 2*c.asked:
+	case st.Phase != v1beta1.ChatWaiting || int(st.History.Length) < 2*c.asked:
 		return nil
 	}
 	c.answered = c.asked
@@ -177,16 +177,16 @@ func (k *talk) settled(namespace string) bool {
 
 func ready(conditions []metav1.Condition) bool {
 	for _, c := range conditions {
-		if c.Type == v1alpha1.ConditionReady {
+		if c.Type == v1beta1.ConditionReady {
 			return c.Status == metav1.ConditionTrue
 		}
 	}
 	return false
 }
 
-func messagesIn(t *testing.T, namespace string) []v1alpha1.ChatMessage {
+func messagesIn(t *testing.T, namespace string) []v1beta1.ChatMessage {
 	t.Helper()
-	var list v1alpha1.ChatMessageList
+	var list v1beta1.ChatMessageList
 	check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(namespace)))
 	return list.Items
 }
@@ -199,7 +199,7 @@ func (k *talk) check() {
 	turns := 0
 	for key, c := range k.chats {
 		turns += c.asked
-		var chat v1alpha1.Chat
+		var chat v1beta1.Chat
 		if err := cluster.Client.Get(k.t.Context(), key, &chat); err != nil {
 			k.t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func messageNamed(n int) string {
 }
 
 // historyOf are the names of the messages in the chat's history, in their order.
-func historyOf(t *testing.T, chat *v1alpha1.Chat) (names []string) {
+func historyOf(t *testing.T, chat *v1beta1.Chat) (names []string) {
 	t.Helper()
 	parents := map[string]string{}
 	for _, m := range messagesIn(t, chat.Namespace) {

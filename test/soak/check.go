@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 )
 
@@ -22,7 +22,7 @@ func (s *state) broken() []string {
 		asked[q.chat] = append(asked[q.chat], q)
 	}
 	for i := range s.chats {
-		if c := &s.chats[i]; c.Status.Phase != v1alpha1.ChatWaiting {
+		if c := &s.chats[i]; c.Status.Phase != v1beta1.ChatWaiting {
 			out = append(out, fmt.Sprintf("chat %s is %s, %s", c.Name, c.Status.Phase, readyOf(c.Status.Conditions)))
 		}
 		chain, err := s.walk(&s.chats[i])
@@ -41,7 +41,7 @@ func (s *state) broken() []string {
 	return append(out, s.brokenCalls()...)
 }
 
-func (s *state) find(chat string) *v1alpha1.Chat {
+func (s *state) find(chat string) *v1beta1.Chat {
 	for i := range s.chats {
 		if s.chats[i].Name == chat {
 			return &s.chats[i]
@@ -52,8 +52,8 @@ func (s *state) find(chat string) *v1alpha1.Chat {
 
 // walk is the messages of a chat's history from its head to index 0, oldest first. It goes by what generated messages
 // say.
-func (s *state) walk(chat *v1alpha1.Chat) ([]*v1alpha1.ChatMessage, error) {
-	byName := map[string]*v1alpha1.ChatMessage{}
+func (s *state) walk(chat *v1beta1.Chat) ([]*v1beta1.ChatMessage, error) {
+	byName := map[string]*v1beta1.ChatMessage{}
 	for i := range s.messages {
 		if s.messages[i].Spec.ChatRef.Name == chat.Name {
 			byName[s.messages[i].Name] = &s.messages[i]
@@ -70,7 +70,7 @@ func (s *state) walk(chat *v1alpha1.Chat) ([]*v1alpha1.ChatMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("walking from %s: %w", chat.Status.History.Head, err)
 	}
-	chain := make([]*v1alpha1.ChatMessage, len(nodes))
+	chain := make([]*v1beta1.ChatMessage, len(nodes))
 	for i, n := range nodes {
 		chain[i] = byName[n.Name]
 	}
@@ -95,7 +95,7 @@ func (s *state) chain(name string) []string {
 }
 
 // brokenTurns holds that the chain is exactly the questions in their order, each followed by its own answer.
-func (s *state) brokenTurns(chain []*v1alpha1.ChatMessage, questions []*question) []string {
+func (s *state) brokenTurns(chain []*v1beta1.ChatMessage, questions []*question) []string {
 	var out []string
 	byName := map[string]*question{}
 	for _, q := range questions {
@@ -104,7 +104,7 @@ func (s *state) brokenTurns(chain []*v1alpha1.ChatMessage, questions []*question
 	next := 0
 	for len(chain) > 0 {
 		m := chain[0]
-		end := slices.IndexFunc(chain[1:], func(m *v1alpha1.ChatMessage) bool { return m.Spec.Generation == nil }) + 1
+		end := slices.IndexFunc(chain[1:], func(m *v1beta1.ChatMessage) bool { return m.Spec.Generation == nil }) + 1
 		if end == 0 {
 			end = len(chain)
 		}
@@ -131,24 +131,24 @@ func (s *state) brokenTurns(chain []*v1alpha1.ChatMessage, questions []*question
 }
 
 // answers says why the turn is not the answer to the question, or nil.
-func answers(q *question, m *v1alpha1.ChatMessage, turn []*v1alpha1.ChatMessage) error {
-	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+func answers(q *question, m *v1beta1.ChatMessage, turn []*v1beta1.ChatMessage) error {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionReady)
 	switch {
 	case m.Spec.Content != q.text():
 		return fmt.Errorf("it says %q, not %q", m.Spec.Content, q.text())
-	case m.Status.State != v1alpha1.MessageCommitted:
+	case m.Status.State != v1beta1.MessageCommitted:
 		return fmt.Errorf("its state is %s", m.Status.State)
-	case ready == nil || ready.Status != "True" || v1alpha1.ReasonOf(ready) != v1alpha1.ReasonAnswered:
+	case ready == nil || ready.Status != "True" || v1beta1.ReasonOf(ready) != v1beta1.ReasonAnswered:
 		return errors.New("its condition is " + readyOf(m.Status.Conditions))
 	case len(turn) != q.kind.steps():
 		return fmt.Errorf("%d messages answer it, not %d", len(turn), q.kind.steps())
 	}
 	for i, step := range turn {
-		role := v1alpha1.RoleAssistant
+		role := v1beta1.RoleAssistant
 		if i%2 == 1 {
-			role = v1alpha1.RoleTool
+			role = v1beta1.RoleTool
 		}
-		if g := step.Spec.Generation; step.Spec.Role != role || g.Outcome != v1alpha1.OutcomeCompleted {
+		if g := step.Spec.Generation; step.Spec.Role != role || g.Outcome != v1beta1.OutcomeCompleted {
 			return fmt.Errorf("step %s is of %s, %s", step.Name, step.Spec.Role, g.Outcome)
 		}
 	}
@@ -183,10 +183,10 @@ func (s *state) brokenCalls() []string {
 func (s *state) cost() (needed, lost int) {
 	for i := range s.messages {
 		g := s.messages[i].Spec.Generation
-		if g == nil || g.Outcome != v1alpha1.OutcomeCompleted {
+		if g == nil || g.Outcome != v1beta1.OutcomeCompleted {
 			continue
 		}
-		if s.messages[i].Spec.Role == v1alpha1.RoleAssistant {
+		if s.messages[i].Spec.Role == v1beta1.RoleAssistant {
 			needed++
 		}
 		lost += int(g.Attempt) - 1

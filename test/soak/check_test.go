@@ -10,29 +10,29 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // finished is a chat at rest, with the kinds of questions asked and answered.
 func finished(kinds ...kind) *state {
-	s := &state{chats: []v1alpha1.Chat{{ObjectMeta: metav1.ObjectMeta{Name: "c00", ResourceVersion: "7"}}}}
+	s := &state{chats: []v1beta1.Chat{{ObjectMeta: metav1.ObjectMeta{Name: "c00", ResourceVersion: "7"}}}}
 	chat := &s.chats[0]
-	chat.Status.Phase = v1alpha1.ChatWaiting
+	chat.Status.Phase = v1beta1.ChatWaiting
 	chat.Status.Conditions = answered()
-	var follows []v1alpha1.CommittedMessage
-	add := func(m v1alpha1.ChatMessage, content string) *v1alpha1.ChatMessage {
+	var follows []v1beta1.CommittedMessage
+	add := func(m v1beta1.ChatMessage, content string) *v1beta1.ChatMessage {
 		index, parent := chat.Status.History.Length, chat.Status.History.Head
 		m.Spec.ChatRef.Name = chat.Name
 		if g := m.Spec.Generation; g != nil {
 			m.Spec.Parent, m.Spec.Index = parent, &index
-			m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &content}}
-			g.Attempt, g.Outcome = 1, v1alpha1.OutcomeCompleted
+			m.Spec.Parts = []v1beta1.MessagePart{{Type: v1beta1.PartText, Text: &content}}
+			g.Attempt, g.Outcome = 1, v1beta1.OutcomeCompleted
 			m.Spec.Follows, follows = follows, nil
 		} else {
-			follows = append(follows, v1alpha1.CommittedMessage{Message: m.Name, Parent: parent, Position: index,
+			follows = append(follows, v1beta1.CommittedMessage{Message: m.Name, Parent: parent, Position: index,
 				HistoryVersion: index + 1})
-			m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, Parent: parent, Index: &index,
+			m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted, Parent: parent, Index: &index,
 				Conditions: answered()}
 			m.Spec.Content = content
 		}
@@ -43,12 +43,12 @@ func finished(kinds ...kind) *state {
 	for i, k := range kinds {
 		q := &question{chat: "c00", number: i, kind: k, name: fmt.Sprintf("q%d", i)}
 		s.questions = append(s.questions, q)
-		add(v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: q.name}}, q.text())
+		add(v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: q.name}}, q.text())
 		for step := range k.steps() {
-			m := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("q%d-r%d", i, step)}}
-			m.Spec.Role, m.Spec.Generation = v1alpha1.RoleAssistant, &v1alpha1.MessageGeneration{}
+			m := v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("q%d-r%d", i, step)}}
+			m.Spec.Role, m.Spec.Generation = v1beta1.RoleAssistant, &v1beta1.MessageGeneration{}
 			if step == 1 {
-				m.Spec.Role = v1alpha1.RoleTool
+				m.Spec.Role = v1beta1.RoleTool
 			} else {
 				s.calls = append(s.calls, call{Status: 200})
 			}
@@ -59,11 +59,11 @@ func finished(kinds ...kind) *state {
 }
 
 func answered() []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
-		Reason: string(v1alpha1.ReasonAnswered)}}
+	return []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue,
+		Reason: string(v1beta1.ReasonAnswered)}}
 }
 
-func (s *state) named(name string) *v1alpha1.ChatMessage {
+func (s *state) named(name string) *v1beta1.ChatMessage {
 	for i := range s.messages {
 		if s.messages[i].Name == name {
 			return &s.messages[i]
@@ -101,15 +101,15 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 			s.named("q1").
 				Spec.Content = s.questions[1].text()
 		}, "3 messages answer it, not 1"},
-		"a failed answer": {func(s *state) { s.named("q0-r0").Spec.Generation.Outcome = v1alpha1.OutcomeFailed },
+		"a failed answer": {func(s *state) { s.named("q0-r0").Spec.Generation.Outcome = v1beta1.OutcomeFailed },
 			"Failed"},
-		"another role": {func(s *state) { s.named("q1-r1").Spec.Role = v1alpha1.RoleAssistant },
+		"another role": {func(s *state) { s.named("q1-r1").Spec.Role = v1beta1.RoleAssistant },
 			"is of Assistant"},
 		"not Ready": {func(s *state) { s.named("q0").Status.Conditions[0].Status = metav1.ConditionUnknown },
 			"its condition is"},
 		"another reason": {func(s *state) { s.named("q0").Status.Conditions[0].Reason = "TurnFailed" },
 			"its condition is"},
-		"not committed": {func(s *state) { s.named("q0").Status.State = v1alpha1.MessageQueued },
+		"not committed": {func(s *state) { s.named("q0").Status.State = v1beta1.MessageQueued },
 			"its state is Queued"},
 		"another order":         {func(s *state) { s.questions[0].number, s.questions[1].number = 1, 0 }, "as number"},
 		"a stranger's question": {func(s *state) { s.questions = s.questions[1:] }, "nobody asked"},
@@ -118,7 +118,7 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 				&question{chat: "c00", number: 2, name: "q9"})
 		}, "q9 is not in the history"},
 		"a chat that is gone": {func(s *state) { s.chats = nil }, "does not exist"},
-		"a chat in Error":     {func(s *state) { s.chats[0].Status.Phase = v1alpha1.ChatError }, "c00 is Error"},
+		"a chat in Error":     {func(s *state) { s.chats[0].Status.Phase = v1beta1.ChatError }, "c00 is Error"},
 		"a call too many": {func(s *state) { s.calls = append(s.calls, call{Status: 200}) },
 			"called 4 times, for 3 steps and 0 lost"},
 		"a call too few":           {func(s *state) { s.calls = s.calls[1:] }, "called 2 times"},
@@ -147,7 +147,7 @@ func TestWhatIsLeftOverIsFound(t *testing.T) {
 	now := metav1.Now()
 	cases := map[string]func(s *state){
 		"a report of a lost attempt": func(s *state) {
-			s.messages = append(s.messages, v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "left"}})
+			s.messages = append(s.messages, v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "left"}})
 		},
 		"a chat that is being deleted": func(s *state) { s.chats[0].DeletionTimestamp = &now },
 		"a pod that is not ready":      func(s *state) { s.pods = append(s.pods, podNamed("left")) },
@@ -165,8 +165,8 @@ func TestWhatIsLeftOverIsFound(t *testing.T) {
 
 func TestWhoIsNotIdleIsNamed(t *testing.T) {
 	for _, damage := range []func(s *state){
-		func(s *state) { s.chats[0].Status.Phase = v1alpha1.ChatRunning },
-		func(s *state) { s.chats[0].Status.Queue = []v1alpha1.QueuedMessage{{Name: "q9"}} },
+		func(s *state) { s.chats[0].Status.Phase = v1beta1.ChatRunning },
+		func(s *state) { s.chats[0].Status.Queue = []v1beta1.QueuedMessage{{Name: "q9"}} },
 		func(s *state) { s.chats[0].Status.Conditions = nil },
 	} {
 		s := finished(quick)

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli/cluster"
 )
@@ -205,11 +205,11 @@ func (s *story) part(id string, p *stream.MessagePart) {
 }
 
 // text is the whole text of a message.
-func text(content string, all []v1alpha1.MessagePart) string {
+func text(content string, all []v1beta1.MessagePart) string {
 	b := strings.Builder{}
 	b.WriteString(content)
 	for _, p := range all {
-		if p.Type == v1alpha1.PartText {
+		if p.Type == v1beta1.PartText {
 			b.WriteString(*p.Text)
 		}
 	}

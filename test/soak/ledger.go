@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // ledger is what was asked, and when its turn was seen to have ended.
@@ -34,7 +34,7 @@ type ledger struct {
 // watch begins to note answers, until ctx is done.
 func (w *world) watch(ctx context.Context) (*ledger, error) {
 	l := &ledger{open: map[string]int{}, done: map[string]time.Time{}, bell: make(chan struct{})}
-	informer := cache.NewSharedIndexInformer(w.parley.Messages(w.ns).ListerWatcher(""), &v1alpha1.ChatMessage{}, 0, nil)
+	informer := cache.NewSharedIndexInformer(w.parley.Messages(w.ns).ListerWatcher(""), &v1beta1.ChatMessage{}, 0, nil)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: l.see,
 		UpdateFunc: func(_, o any) { l.see(o) }}); err != nil {
 		return nil, fmt.Errorf("watching messages: %w", err)
@@ -47,7 +47,7 @@ func (w *world) watch(ctx context.Context) (*ledger, error) {
 }
 
 func (l *ledger) see(o any) {
-	m, ok := o.(*v1alpha1.ChatMessage)
+	m, ok := o.(*v1beta1.ChatMessage)
 	if !ok || m.Spec.Generation != nil || !isSettled(m) {
 		return
 	}
@@ -64,8 +64,8 @@ func (l *ledger) see(o any) {
 
 // isSettled reports whether the message's turn has ended, well or badly. After a failure the next message continues, as
 // a person would; that it failed is found in the end.
-func isSettled(m *v1alpha1.ChatMessage) bool {
-	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+func isSettled(m *v1beta1.ChatMessage) bool {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionUnknown
 }
 
@@ -165,13 +165,13 @@ func (w *world) explain(ctx context.Context, l *ledger) {
 }
 
 func (w *world) describe(ctx context.Context, q *question) (string, error) {
-	var chat v1alpha1.Chat
+	var chat v1beta1.Chat
 	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: q.chat}, &chat); err != nil {
 		return "", fmt.Errorf("looking at chat %s: %w", q.chat, err)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s", chat.Status.Phase, readyOf(chat.Status.Conditions))
-	if t := chat.Status.Turn; t != nil && chat.Status.Phase != v1alpha1.ChatWaiting {
+	if t := chat.Status.Turn; t != nil && chat.Status.Phase != v1beta1.ChatWaiting {
 		fmt.Fprintf(&b, "; turn of %s", t.Message)
 	}
 	g := chat.Status.Generation

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/modelserver"
 )
@@ -28,8 +28,8 @@ const quiet = 5 * time.Second
 // state is everything that is there at the end.
 type state struct {
 	questions []*question
-	chats     []v1alpha1.Chat
-	messages  []v1alpha1.ChatMessage
+	chats     []v1beta1.Chat
+	messages  []v1beta1.ChatMessage
 	pods      []corev1.Pod
 	calls     []call
 	// settled is how long it took to come to rest.
@@ -90,8 +90,8 @@ func (w *world) rest(ctx context.Context, l *ledger) (*state, []string) {
 }
 
 func (w *world) read(ctx context.Context, s *state) error {
-	var chats v1alpha1.ChatList
-	var messages v1alpha1.ChatMessageList
+	var chats v1beta1.ChatList
+	var messages v1beta1.ChatMessageList
 	var pods corev1.PodList
 	for _, list := range []client.ObjectList{&chats, &messages} {
 		if err := w.client.List(ctx, list, client.InNamespace(w.ns)); err != nil {
@@ -112,8 +112,8 @@ func (s *state) idle() error {
 	var waiting []error
 	for i := range s.chats {
 		c := &s.chats[i]
-		if c.Status.Phase != v1alpha1.ChatError && (c.Status.Phase != v1alpha1.ChatWaiting || len(c.Status.Queue) > 0 ||
-			!meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)) {
+		if c.Status.Phase != v1beta1.ChatError && (c.Status.Phase != v1beta1.ChatWaiting || len(c.Status.Queue) > 0 ||
+			!meta.IsStatusConditionTrue(c.Status.Conditions, v1beta1.ConditionReady)) {
 			waiting = append(waiting, fmt.Errorf("chat %s is %s, %d queued, %s", c.Name, c.Status.Phase, len(c.Status.Queue),
 				readyOf(c.Status.Conditions)))
 		}
@@ -152,7 +152,7 @@ func (s *state) tidy() error {
 	return few(left)
 }
 
-func outcome(m *v1alpha1.ChatMessage) string {
+func outcome(m *v1beta1.ChatMessage) string {
 	if m.Spec.Generation == nil {
 		return string(m.Status.State)
 	}
@@ -169,7 +169,7 @@ func few(all []error) error {
 }
 
 func readyOf(conditions []metav1.Condition) string {
-	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	c := meta.FindStatusCondition(conditions, v1beta1.ConditionReady)
 	if c == nil {
 		return "without a Ready condition"
 	}

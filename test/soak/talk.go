@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -56,7 +56,7 @@ type person struct {
 
 // talk asks until lasting is done. What was begun is sent in any case, so that the ledger knows what exists.
 func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
-	chat := &v1alpha1.Chat{ObjectMeta: p.meta(p.chat)}
+	chat := &v1beta1.Chat{ObjectMeta: p.meta(p.chat)}
 	if prompted {
 		q := p.next()
 		q.name = p.chat + "-prompt"
@@ -70,8 +70,8 @@ func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
 		q := p.next()
 		q.name = fmt.Sprintf("%s-q%04d", p.chat, q.number)
 		p.ledger.ask(q)
-		if err := p.create(ctx, &v1alpha1.ChatMessage{ObjectMeta: p.meta(q.name), Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: p.chat}, Content: q.text(),
+		if err := p.create(ctx, &v1beta1.ChatMessage{ObjectMeta: p.meta(q.name), Spec: v1beta1.ChatMessageSpec{
+			ChatRef: v1beta1.ChatReference{Name: p.chat}, Content: q.text(),
 		}}); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/kube/apiclient"
 )
@@ -90,10 +90,10 @@ func (w *world) build(ctx context.Context) error {
 		return fmt.Errorf("scripting the model: %w", err)
 	}
 	if err := w.client.Create(ctx,
-		&v1alpha1.ChatModelConfig{ObjectMeta: w.meta("default"), Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted",
+		&v1beta1.ChatModelConfig{ObjectMeta: w.meta("default"), Spec: v1beta1.ChatModelConfigSpec{
+			Default: true, Provider: v1beta1.ProviderOpenAICompatible, Model: "scripted",
 			BaseURL: "http://" + address + ":8080/v1",
-			APIKey:  &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "model", Key: "key"}},
+			APIKey:  &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "model", Key: "key"}},
 		}}); err != nil {
 		return fmt.Errorf("creating the model's configuration: %w", err)
 	}

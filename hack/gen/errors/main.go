@@ -17,7 +17,7 @@ import (
 	"strings"
 	"text/template"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -58,7 +58,7 @@ func render() ([]byte, error) {
 	t, err := template.New("errors").Funcs(template.FuncMap{
 		"retried": retried,
 		"example": func(reason string, status ...int) string {
-			return "`" + fault.Example(v1alpha1.ErrorReason(reason), append(status, 0)[0]) + "`"
+			return "`" + fault.Example(v1beta1.ErrorReason(reason), append(status, 0)[0]) + "`"
 		},
 		"reasons": reasons,
 	}).Parse(page)
@@ -72,11 +72,11 @@ func render() ([]byte, error) {
 
 // retried says whether a call that failed for the reason is tried again, and by whom.
 func retried(reason string) (string, error) {
-	again := fault.Retried(v1alpha1.ErrorReason(reason))
+	again := fault.Retried(v1beta1.ErrorReason(reason))
 	if again == "" {
 		return "", fmt.Errorf("no rule gives the reason %s", reason)
 	}
-	if plan.AsksFallbacks(v1alpha1.ErrorReason(reason)) {
+	if plan.AsksFallbacks(v1beta1.ErrorReason(reason)) {
 		again += "; fallbacks are asked"
 	}
 	return again, nil
@@ -86,7 +86,7 @@ func retried(reason string) (string, error) {
 func reasons(outcome string) string {
 	var protocols []string
 	for _, row := range finish.Table {
-		if row.Outcome != v1alpha1.ReplyOutcome(outcome) {
+		if row.Outcome != v1beta1.ReplyOutcome(outcome) {
 			continue
 		}
 		var all []string

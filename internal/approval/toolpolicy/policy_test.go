@@ -7,21 +7,21 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/test/kit/check"
 )
 
 // patterns are those between the blanks.
-func patterns(of string) (all []v1alpha1.ToolPattern) {
+func patterns(of string) (all []v1beta1.ToolPattern) {
 	for p := range strings.FieldsSeq(of) {
-		all = append(all, v1alpha1.ToolPattern(p))
+		all = append(all, v1beta1.ToolPattern(p))
 	}
 	return all
 }
 
-func policy(allow, deny, approval string) v1alpha1.ToolPolicy {
-	return v1alpha1.ToolPolicy{Allow: patterns(allow), Deny: patterns(deny), Approval: patterns(approval)}
+func policy(allow, deny, approval string) v1beta1.ToolPolicy {
+	return v1beta1.ToolPolicy{Allow: patterns(allow), Deny: patterns(deny), Approval: patterns(approval)}
 }
 
 func TestToolIsAllowedUnlessDeniedOrNotMatched(t *testing.T) {
@@ -42,7 +42,7 @@ func TestToolIsAllowedUnlessDeniedOrNotMatched(t *testing.T) {
 		{"read_file", "read_*", "read_file", false},
 		{"read_file write_file", "", "write_file", true},
 	} {
-		tools := &v1alpha1.ChatTools{ToolPolicy: policy(c.allow, c.deny, "")}
+		tools := &v1beta1.ChatTools{ToolPolicy: policy(c.allow, c.deny, "")}
 		check.Equal(t, "result", c.want, toolpolicy.Allows(tools, c.name))
 	}
 	if !toolpolicy.Allows(nil, "x") {
@@ -51,7 +51,7 @@ func TestToolIsAllowedUnlessDeniedOrNotMatched(t *testing.T) {
 }
 
 func TestNamesRequiresExactAllowedToolName(t *testing.T) {
-	tools := &v1alpha1.ChatTools{ToolPolicy: policy("wait_agent read_*", "", "")}
+	tools := &v1beta1.ChatTools{ToolPolicy: policy("wait_agent read_*", "", "")}
 	if !toolpolicy.Names(tools, "wait_agent") || toolpolicy.Names(tools, "read_file") ||
 		toolpolicy.Names(nil, "wait_agent") {
 		t.Error("another tool is named than wait_agent")
@@ -62,7 +62,7 @@ func TestNamesRequiresExactAllowedToolName(t *testing.T) {
 }
 
 func TestMatchingApprovalPatternRequiresApproval(t *testing.T) {
-	tools := &v1alpha1.ChatTools{ToolPolicy: policy("", "", "execute k8s_*")}
+	tools := &v1beta1.ChatTools{ToolPolicy: policy("", "", "execute k8s_*")}
 	for name, want := range map[string]bool{"execute": true, "k8s_apply": true, "read_file": false} {
 		check.Equal(t, name, want, toolpolicy.NeedsApproval(tools, name))
 	}
@@ -72,7 +72,7 @@ func TestMatchingApprovalPatternRequiresApproval(t *testing.T) {
 }
 
 func TestAPolicyStaysWithinItsBounds(t *testing.T) {
-	for name, c := range map[string]struct{ own, bounds, want v1alpha1.ToolPolicy }{
+	for name, c := range map[string]struct{ own, bounds, want v1beta1.ToolPolicy }{
 		"neither says anything": {},
 		"only one says something": {
 			policy("a", "b", "c"), policy("", "", ""), policy("a", "b", "c")},
@@ -101,9 +101,9 @@ func FuzzNothingIsAllowedThatTheBoundsForbid(f *testing.F) {
 			t.Skip("no tool has such a name")
 		}
 		mine, most := policy(own, denied, ""), policy(bounds, forbidden, "")
-		within := &v1alpha1.ChatTools{ToolPolicy: toolpolicy.Within(mine, most)}
-		want := toolpolicy.Allows(&v1alpha1.ChatTools{ToolPolicy: mine}, name) &&
-			toolpolicy.Allows(&v1alpha1.ChatTools{ToolPolicy: most}, name)
+		within := &v1beta1.ChatTools{ToolPolicy: toolpolicy.Within(mine, most)}
+		want := toolpolicy.Allows(&v1beta1.ChatTools{ToolPolicy: mine}, name) &&
+			toolpolicy.Allows(&v1beta1.ChatTools{ToolPolicy: most}, name)
 		check.Equal(t, "result", want, toolpolicy.Allows(within, name))
 	})
 }

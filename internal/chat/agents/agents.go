@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 )
 
@@ -37,16 +37,16 @@ func Token(key string) string { return "agent-" + short(key) }
 
 // Spawned is the chat that a chat starts: below it, of its class, with what it says itself, but for what only the chat
 // at the top has.
-func Spawned(parent *v1alpha1.Chat, change *v1alpha1.AgentChange) *v1alpha1.Chat {
+func Spawned(parent *v1beta1.Chat, change *v1beta1.AgentChange) *v1beta1.Chat {
 	spec := parent.Spec.DeepCopy()
-	child := &v1alpha1.Chat{
+	child := &v1beta1.Chat{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: parent.Namespace, Name: change.Chat,
-			Annotations: map[string]string{v1alpha1.AnnotationSpawnedBy: change.Key},
+			Annotations: map[string]string{v1beta1.AnnotationSpawnedBy: change.Key},
 		},
-		Spec: v1alpha1.ChatSpec{
+		Spec: v1beta1.ChatSpec{
 			Prompt: change.Spawn.Prompt, Title: change.Spawn.Title, ChatClassName: spec.ChatClassName,
-			ChatSettings: spec.ChatSettings, ParentRef: &v1alpha1.ChatReference{Name: parent.Name},
+			ChatSettings: spec.ChatSettings, ParentRef: &v1beta1.ChatReference{Name: parent.Name},
 		},
 	}
 	s := &child.Spec.ChatSettings
@@ -61,39 +61,39 @@ func Spawned(parent *v1alpha1.Chat, change *v1alpha1.AgentChange) *v1alpha1.Chat
 		withoutClient(s.Tools)
 	}
 	// The mode is no setting: no class can take it away.
-	if change.Spawn.Type == v1alpha1.AgentExplore || spec.Mode == v1alpha1.ModeExplore {
-		child.Spec.Mode = v1alpha1.ModeExplore
+	if change.Spawn.Type == v1beta1.AgentExplore || spec.Mode == v1beta1.ModeExplore {
+		child.Spec.Mode = v1beta1.ModeExplore
 	}
 	return child
 }
 
 // withoutClient takes away the tools of a client, which no client runs for a sub-chat, and what ends turns, which is
 // about the turns of the chat above. A name that no tool has cannot be allowed.
-func withoutClient(t *v1alpha1.ChatTools) {
-	own := func(p v1alpha1.ToolPattern) bool {
-		return slices.ContainsFunc(t.Client, func(c v1alpha1.ClientTool) bool { return c.Name == string(p) })
+func withoutClient(t *v1beta1.ChatTools) {
+	own := func(p v1beta1.ToolPattern) bool {
+		return slices.ContainsFunc(t.Client, func(c v1beta1.ClientTool) bool { return c.Name == string(p) })
 	}
 	if allowed := len(t.Allow); allowed > 0 {
 		if t.Allow = slices.DeleteFunc(t.Allow, own); len(t.Allow) == 0 {
-			t.Allow, t.Deny = nil, []v1alpha1.ToolPattern{"*"} // An empty list would allow all.
+			t.Allow, t.Deny = nil, []v1beta1.ToolPattern{"*"} // An empty list would allow all.
 		}
 	}
 	t.Client, t.StopAfter = nil, nil
 }
 
 // Said is the message that a chat sends to one below it.
-func Said(parent *v1alpha1.Chat, change *v1alpha1.AgentChange) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{
+func Said(parent *v1beta1.Chat, change *v1beta1.AgentChange) *v1beta1.ChatMessage {
+	m := &v1beta1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: parent.Namespace, Name: change.Chat + "-agent-" + short(change.Key),
-			Annotations: map[string]string{v1alpha1.AnnotationSpawnedBy: change.Key},
+			Annotations: map[string]string{v1beta1.AnnotationSpawnedBy: change.Key},
 		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: change.Chat}, Role: v1alpha1.RoleUser, Content: change.Message.Content,
+		Spec: v1beta1.ChatMessageSpec{
+			ChatRef: v1beta1.ChatReference{Name: change.Chat}, Role: v1beta1.RoleUser, Content: change.Message.Content,
 		},
 	}
 	if change.Message.Interrupts {
-		m.Spec.WhenBusy = v1alpha1.WhenBusyInterrupt
+		m.Spec.WhenBusy = v1beta1.WhenBusyInterrupt
 	}
 	return m
 }

@@ -8,13 +8,13 @@ package attempts
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/chat/history"
 )
 
 // Of is the fence of the attempt that the status says is under way. Without one its number is 0, which no attempt has.
-func Of(uid types.UID, st *v1alpha1.ChatStatus) fence.Fence {
+func Of(uid types.UID, st *v1beta1.ChatStatus) fence.Fence {
 	f := fence.Fence{ChatUID: string(uid), HistoryVersion: st.History.Version}
 	if st.Generation != nil {
 		f.Attempt = st.Generation.Attempt
@@ -23,7 +23,7 @@ func Of(uid types.UID, st *v1alpha1.ChatStatus) fence.Fence {
 }
 
 // Answered is the fence of the attempt that a message answers; the zero Fence for a message that was not generated.
-func Answered(m *v1alpha1.ChatMessage) fence.Fence {
+func Answered(m *v1beta1.ChatMessage) fence.Fence {
 	g := m.Spec.Generation
 	if g == nil {
 		return fence.Fence{}
@@ -34,7 +34,7 @@ func Answered(m *v1alpha1.ChatMessage) fence.Fence {
 // AnswersCurrentAttempt reports whether the message, which may be nil, is the result of the attempt under way: it has
 // its name and shows its fence, the pod that has the attempt gave it, to what was asked of it, it follows on the head
 // of the history and says what it follows, and it has what its outcome needs.
-func AnswersCurrentAttempt(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+func AnswersCurrentAttempt(chat *v1beta1.Chat, st *v1beta1.ChatStatus, m *v1beta1.ChatMessage) bool {
 	if m == nil || m.Spec.Generation == nil || st.Generation == nil {
 		return false
 	}
@@ -46,14 +46,14 @@ func AnswersCurrentAttempt(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1al
 
 // isWhole reports whether a failure says why, and a summary what it stands for. The policy parley-generated-messages
 // refuses what is not; where somebody has lifted it, a pass would fail at such a message again and again.
-func isWhole(g *v1alpha1.MessageGeneration) bool {
-	summarizes := g.Action == v1alpha1.ActionCompact && g.Outcome == v1alpha1.OutcomeCompleted
-	return (g.Outcome != v1alpha1.OutcomeFailed || g.Error != nil) && (!summarizes || g.Compaction != nil)
+func isWhole(g *v1beta1.MessageGeneration) bool {
+	summarizes := g.Action == v1beta1.ActionCompact && g.Outcome == v1beta1.OutcomeCompleted
+	return (g.Outcome != v1beta1.OutcomeFailed || g.Error != nil) && (!summarizes || g.Compaction != nil)
 }
 
 // NameConflict reports whether a message that is no result has the name of the result of the attempt under way, so that
 // there can be none. The leftover of a deleted chat of the same name is collected soon, and the pod waits for that.
-func NameConflict(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+func NameConflict(chat *v1beta1.Chat, st *v1beta1.ChatStatus, m *v1beta1.ChatMessage) bool {
 	if m == nil || st.Generation == nil || m.Name != Of(chat.UID, st).ResultName(chat.Name) ||
 		AnswersCurrentAttempt(chat, st, m) {
 		return false

@@ -8,50 +8,50 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 )
 
 // chat has attempt 2 at version 5 under way.
-func chat() *v1alpha1.Chat {
-	c := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+func chat() *v1beta1.Chat {
+	c := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
 	c.Status.History.Version, c.Status.History.Head = 5, "c-4-1"
-	c.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 2, Pod: "p", Action: v1alpha1.ActionGenerateAssistant}
+	c.Status.Generation = &v1beta1.GenerationStatus{Attempt: 2, Pod: "p", Action: v1beta1.ActionGenerateAssistant}
 	return c
 }
 
 // result answers it.
-func result() *v1alpha1.ChatMessage {
-	return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-5-2"}, Spec: v1alpha1.ChatMessageSpec{
+func result() *v1beta1.ChatMessage {
+	return &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-5-2"}, Spec: v1beta1.ChatMessageSpec{
 		Parent: "c-4-1",
-		Generation: &v1alpha1.MessageGeneration{
-			ChatUID: "u", HistoryVersion: 5, Attempt: 2, Pod: "p", Action: v1alpha1.ActionGenerateAssistant,
+		Generation: &v1beta1.MessageGeneration{
+			ChatUID: "u", HistoryVersion: 5, Attempt: 2, Pod: "p", Action: v1beta1.ActionGenerateAssistant,
 		},
 	}}
 }
 
 func TestMessageNotMatchingAttemptIsNotItsResult(t *testing.T) {
 	for name, c := range map[string]struct {
-		change          func(*v1alpha1.ChatMessage)
+		change          func(*v1beta1.ChatMessage)
 		isResult, taken bool
 	}{
-		"the result":         {func(*v1alpha1.ChatMessage) {}, true, false},
-		"another name":       {func(m *v1alpha1.ChatMessage) { m.Name = "c-5-1" }, false, false},
-		"not generated":      {func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil }, false, true},
-		"of a deleted chat":  {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
-		"of another version": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 4 }, false, true},
-		"of another attempt": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 1 }, false, true},
-		"of another pod":     {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "q" }, false, true},
-		"of another action": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Action = v1alpha1.ActionCompact },
+		"the result":         {func(*v1beta1.ChatMessage) {}, true, false},
+		"another name":       {func(m *v1beta1.ChatMessage) { m.Name = "c-5-1" }, false, false},
+		"not generated":      {func(m *v1beta1.ChatMessage) { m.Spec.Generation = nil }, false, true},
+		"of a deleted chat":  {func(m *v1beta1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
+		"of another version": {func(m *v1beta1.ChatMessage) { m.Spec.Generation.HistoryVersion = 4 }, false, true},
+		"of another attempt": {func(m *v1beta1.ChatMessage) { m.Spec.Generation.Attempt = 1 }, false, true},
+		"of another pod":     {func(m *v1beta1.ChatMessage) { m.Spec.Generation.Pod = "q" }, false, true},
+		"of another action": {func(m *v1beta1.ChatMessage) { m.Spec.Generation.Action = v1beta1.ActionCompact },
 			false, true},
-		"behind another message":   {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "c-3-1" }, false, true},
-		"the first of the history": {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "" }, false, true},
-		"a failure of no reason": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed },
+		"behind another message":   {func(m *v1beta1.ChatMessage) { m.Spec.Parent = "c-3-1" }, false, true},
+		"the first of the history": {func(m *v1beta1.ChatMessage) { m.Spec.Parent = "" }, false, true},
+		"a failure of no reason": {func(m *v1beta1.ChatMessage) { m.Spec.Generation.Outcome = v1beta1.OutcomeFailed },
 			false, true},
-		"a failure": {func(m *v1alpha1.ChatMessage) {
-			m.Spec.Generation.Outcome, m.Spec.Generation.Error = v1alpha1.OutcomeFailed, &v1alpha1.GenerationError{}
+		"a failure": {func(m *v1beta1.ChatMessage) {
+			m.Spec.Generation.Outcome, m.Spec.Generation.Error = v1beta1.OutcomeFailed, &v1beta1.GenerationError{}
 		}, true, false},
-		"without an attempt number": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 0 }, false, true},
+		"without an attempt number": {func(m *v1beta1.ChatMessage) { m.Spec.Generation.Attempt = 0 }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c0, m := chat(), result()
@@ -68,12 +68,12 @@ func TestMessageNotMatchingAttemptIsNotItsResult(t *testing.T) {
 
 func TestSummaryWithoutCompactionAccountIsNotResult(t *testing.T) {
 	c, m := chat(), result()
-	c.Status.Generation.Action, m.Spec.Generation.Action = v1alpha1.ActionCompact, v1alpha1.ActionCompact
-	m.Spec.Generation.Outcome = v1alpha1.OutcomeCompleted
+	c.Status.Generation.Action, m.Spec.Generation.Action = v1beta1.ActionCompact, v1beta1.ActionCompact
+	m.Spec.Generation.Outcome = v1beta1.OutcomeCompleted
 	if AnswersCurrentAttempt(c, &c.Status, m) || !NameConflict(c, &c.Status, m) {
 		t.Error("it is the result")
 	}
-	m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{}
+	m.Spec.Generation.Compaction = &v1beta1.CompactionAccount{}
 	if !AnswersCurrentAttempt(c, &c.Status, m) {
 		t.Error("one that says what it stands for is no result")
 	}
@@ -92,7 +92,7 @@ func TestNothingAnswersAChatWithoutAnAttempt(t *testing.T) {
 	if got, want := Of(c.UID, &c.Status), (fence.Fence{ChatUID: "u", HistoryVersion: 5}); got != want {
 		t.Errorf("the fence is %v", got)
 	}
-	if got := Answered(&v1alpha1.ChatMessage{}); got != (fence.Fence{}) {
+	if got := Answered(&v1beta1.ChatMessage{}); got != (fence.Fence{}) {
 		t.Errorf("a person's message answers %v", got)
 	}
 }

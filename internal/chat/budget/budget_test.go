@@ -8,25 +8,25 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/tree"
 )
 
 func TestCallIsMadeOnlyWithinAllBudgets(t *testing.T) {
-	euros := func(micros int64) []v1alpha1.Cost { return []v1alpha1.Cost{{Currency: "EUR", MicroUnits: micros}} }
-	own := &v1alpha1.Budget{Amount: "1", Currency: "EUR"}
-	const reached, noPrice = v1alpha1.ErrorBudgetReached, v1alpha1.ErrorModelPriceMissing
-	above := func(currency v1alpha1.Currency, others int64) []tree.BudgetAbove {
-		return []tree.BudgetAbove{{Chat: "root", Budget: &v1alpha1.Budget{Amount: "2", Currency: currency},
-			Others: []v1alpha1.Cost{{Currency: currency, MicroUnits: others}}}}
+	euros := func(micros int64) []v1beta1.Cost { return []v1beta1.Cost{{Currency: "EUR", MicroUnits: micros}} }
+	own := &v1beta1.Budget{Amount: "1", Currency: "EUR"}
+	const reached, noPrice = v1beta1.ErrorBudgetReached, v1beta1.ErrorModelPriceMissing
+	above := func(currency v1beta1.Currency, others int64) []tree.BudgetAbove {
+		return []tree.BudgetAbove{{Chat: "root", Budget: &v1beta1.Budget{Amount: "2", Currency: currency},
+			Others: []v1beta1.Cost{{Currency: currency, MicroUnits: others}}}}
 	}
 	for name, c := range map[string]struct {
-		own      *v1alpha1.Budget
-		below    []v1alpha1.Cost
+		own      *v1beta1.Budget
+		below    []v1beta1.Cost
 		above    []tree.BudgetAbove
-		currency v1alpha1.Currency
+		currency v1beta1.Currency
 		spent    int64
-		want     v1alpha1.ErrorReason
+		want     v1beta1.ErrorReason
 		says     string
 	}{
 		"no budget":              {nil, nil, nil, "", 5_000_000, "", ""},
@@ -52,7 +52,7 @@ func TestCallIsMadeOnlyWithinAllBudgets(t *testing.T) {
 }
 
 func TestAmountThatIsNoNumberAllowsNothing(t *testing.T) {
-	all := Effective(&v1alpha1.Budget{Amount: "much", Currency: "EUR"}, nil, nil)
+	all := Effective(&v1beta1.Budget{Amount: "much", Currency: "EUR"}, nil, nil)
 	if got := Refuse(all, nil, Call{Currency: "EUR"}); got == nil {
 		t.Error("the call is made")
 	}

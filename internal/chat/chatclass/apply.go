@@ -7,14 +7,14 @@ import (
 	"cmp"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
 // Apply is what is in force of a chat: what it says itself as far as the class lets it, and what the class says. The
 // fields of the chat that do not count for that are ignored. A chat without class (nil) has what it says.
-func Apply(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) (
-	inForce v1alpha1.ChatSettings, ignored []string,
+func Apply(chat *v1beta1.ChatSettings, class *v1beta1.ChatClassSpec) (
+	inForce v1beta1.ChatSettings, ignored []string,
 ) {
 	if class == nil {
 		return *chat, nil
@@ -27,16 +27,16 @@ func Apply(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) (
 // steps are the settings of a chat on their way to those that are in force.
 type steps struct {
 	// said is what the chat says as far as the class lets it, and ignored the fields that do not count.
-	said    v1alpha1.ChatSettings
+	said    v1beta1.ChatSettings
 	ignored []string
 	// merged has what the class says where the chat says nothing; bounded is that within the restrictions.
-	merged, bounded v1alpha1.ChatSettings
+	merged, bounded v1beta1.ChatSettings
 }
 
-func stepsOf(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) steps {
+func stepsOf(chat *v1beta1.ChatSettings, class *v1beta1.ChatClassSpec) steps {
 	kept := class.Restrictions
 	if kept == nil {
-		kept = &v1alpha1.ChatRestrictions{}
+		kept = &v1beta1.ChatRestrictions{}
 	}
 	s := steps{said: *chat}
 	for i := range fields {
@@ -53,7 +53,7 @@ func stepsOf(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) steps {
 }
 
 // dropModels takes out the ChatModelConfigs that the chat names for something else than its answers and may not name.
-func (s *steps) dropModels(kept *v1alpha1.ChatRestrictions) {
+func (s *steps) dropModels(kept *v1beta1.ChatRestrictions) {
 	if a := s.said.Advisor; a != nil && refused(kept, a.ModelConfigRef) {
 		without := *a
 		without.ModelConfigRef, s.said.Advisor = nil, &without
@@ -67,8 +67,8 @@ func (s *steps) dropModels(kept *v1alpha1.ChatRestrictions) {
 }
 
 // merge is what a chat says, and what the class says where the chat says nothing.
-func merge(own, class *v1alpha1.ChatSettings) v1alpha1.ChatSettings {
-	return v1alpha1.ChatSettings{
+func merge(own, class *v1beta1.ChatSettings) v1beta1.ChatSettings {
+	return v1beta1.ChatSettings{
 		SystemPrompt:               cmp.Or(own.SystemPrompt, class.SystemPrompt),
 		InstructionsFrom:           orList(own.InstructionsFrom, class.InstructionsFrom),
 		SkillsFrom:                 orList(own.SkillsFrom, class.SkillsFrom),
@@ -88,9 +88,9 @@ func merge(own, class *v1alpha1.ChatSettings) v1alpha1.ChatSettings {
 	}
 }
 
-func mergeTools(own, class *v1alpha1.ChatTools) *v1alpha1.ChatTools {
-	return &v1alpha1.ChatTools{
-		ToolPolicy: v1alpha1.ToolPolicy{
+func mergeTools(own, class *v1beta1.ChatTools) *v1beta1.ChatTools {
+	return &v1beta1.ChatTools{
+		ToolPolicy: v1beta1.ToolPolicy{
 			Allow: orList(own.Allow, class.Allow), Deny: orList(own.Deny, class.Deny),
 			Approval: orList(own.Approval, class.Approval),
 		},
@@ -99,32 +99,32 @@ func mergeTools(own, class *v1alpha1.ChatTools) *v1alpha1.ChatTools {
 	}
 }
 
-func mergeAdvisor(own, class *v1alpha1.ChatAdvisor) *v1alpha1.ChatAdvisor {
-	return &v1alpha1.ChatAdvisor{
+func mergeAdvisor(own, class *v1beta1.ChatAdvisor) *v1beta1.ChatAdvisor {
+	return &v1beta1.ChatAdvisor{
 		Enabled: cmp.Or(own.Enabled, class.Enabled), ModelConfigRef: cmp.Or(own.ModelConfigRef, class.ModelConfigRef),
 		ReasoningEffort: cmp.Or(own.ReasoningEffort, class.ReasoningEffort), MaxUses: cmp.Or(own.MaxUses, class.MaxUses),
 		MaxOutputTokens: cmp.Or(own.MaxOutputTokens, class.MaxOutputTokens),
 	}
 }
 
-func mergeSubAgents(own, class *v1alpha1.SubAgentSettings) *v1alpha1.SubAgentSettings {
-	return &v1alpha1.SubAgentSettings{
+func mergeSubAgents(own, class *v1beta1.SubAgentSettings) *v1beta1.SubAgentSettings {
+	return &v1beta1.SubAgentSettings{
 		Enabled: cmp.Or(own.Enabled, class.Enabled), ModelConfigs: orList(own.ModelConfigs, class.ModelConfigs),
 	}
 }
 
 // MergeCompaction is the first of two policies, and the second where that says nothing; nil stands for nothing said.
-func MergeCompaction(first, second *v1alpha1.CompactionPolicy) *v1alpha1.CompactionPolicy {
-	return mergeWith(first, second, func(first, second *v1alpha1.CompactionPolicy) *v1alpha1.CompactionPolicy {
-		return &v1alpha1.CompactionPolicy{
+func MergeCompaction(first, second *v1beta1.CompactionPolicy) *v1beta1.CompactionPolicy {
+	return mergeWith(first, second, func(first, second *v1beta1.CompactionPolicy) *v1beta1.CompactionPolicy {
+		return &v1beta1.CompactionPolicy{
 			ThresholdPercent: cmp.Or(first.ThresholdPercent, second.ThresholdPercent),
 			ModelConfigRef:   cmp.Or(first.ModelConfigRef, second.ModelConfigRef),
 		}
 	})
 }
 
-func mergeLimits(own, class *v1alpha1.ChatLimits) *v1alpha1.ChatLimits {
-	return &v1alpha1.ChatLimits{
+func mergeLimits(own, class *v1beta1.ChatLimits) *v1beta1.ChatLimits {
+	return &v1beta1.ChatLimits{
 		MaxSteps: cmp.Or(own.MaxSteps, class.MaxSteps), MaxQueue: cmp.Or(own.MaxQueue, class.MaxQueue),
 		MaxSubChats: cmp.Or(own.MaxSubChats, class.MaxSubChats), MaxDepth: cmp.Or(own.MaxDepth, class.MaxDepth),
 		ActionDeadlineSeconds: cmp.Or(own.ActionDeadlineSeconds, class.ActionDeadlineSeconds),
@@ -148,9 +148,9 @@ func orList[T any](own, class []T) []T {
 }
 
 // bound keeps settings within restrictions.
-func bound(s v1alpha1.ChatSettings, kept *v1alpha1.ChatRestrictions) v1alpha1.ChatSettings {
+func bound(s v1beta1.ChatSettings, kept *v1beta1.ChatRestrictions) v1beta1.ChatSettings {
 	if kept.Tools != nil {
-		tools := v1alpha1.ChatTools{}
+		tools := v1beta1.ChatTools{}
 		if s.Tools != nil {
 			tools = *s.Tools
 		}
@@ -165,9 +165,9 @@ func bound(s v1alpha1.ChatSettings, kept *v1alpha1.ChatRestrictions) v1alpha1.Ch
 	}
 	if kept.Advisor != nil && s.Advisor != nil {
 		advisor := *s.Advisor
-		advisor.MaxUses = atMost(advisor.MaxUses, kept.Advisor.MaxUses, v1alpha1.DefaultAdvisorUses)
+		advisor.MaxUses = atMost(advisor.MaxUses, kept.Advisor.MaxUses, v1beta1.DefaultAdvisorUses)
 		advisor.MaxOutputTokens = atMost(advisor.MaxOutputTokens, kept.Advisor.MaxOutputTokens,
-			v1alpha1.DefaultAdvisorOutputTokens)
+			v1beta1.DefaultAdvisorOutputTokens)
 		s.Advisor = &advisor
 	}
 	return s
@@ -175,7 +175,7 @@ func bound(s v1alpha1.ChatSettings, kept *v1alpha1.ChatRestrictions) v1alpha1.Ch
 
 // WithinCluster keeps the advisor of a chat within the bound of the whole cluster on its uses in a turn; nil: there is
 // none. 0 switches it off.
-func WithinCluster(advisor *v1alpha1.ChatAdvisor, uses *int32) *v1alpha1.ChatAdvisor {
+func WithinCluster(advisor *v1beta1.ChatAdvisor, uses *int32) *v1beta1.ChatAdvisor {
 	if advisor == nil || uses == nil {
 		return advisor
 	}
@@ -184,6 +184,6 @@ func WithinCluster(advisor *v1alpha1.ChatAdvisor, uses *int32) *v1alpha1.ChatAdv
 		bounded.Enabled = new(false)
 		return &bounded
 	}
-	bounded.MaxUses = atMost(advisor.MaxUses, uses, v1alpha1.DefaultAdvisorUses)
+	bounded.MaxUses = atMost(advisor.MaxUses, uses, v1beta1.DefaultAdvisorUses)
 	return &bounded
 }

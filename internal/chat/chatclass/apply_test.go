@@ -10,48 +10,48 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 )
 
-func settings(change func(*v1alpha1.ChatSettings)) v1alpha1.ChatSettings {
-	var s v1alpha1.ChatSettings
+func settings(change func(*v1beta1.ChatSettings)) v1beta1.ChatSettings {
+	var s v1beta1.ChatSettings
 	change(&s)
 	return s
 }
 
 // everything is settings of which every field says something, of which the text tells whose they are.
-func everything(of string, n int32) v1alpha1.ChatSettings {
-	ref := &v1alpha1.ModelConfigReference{Name: of}
-	pattern := []v1alpha1.ToolPattern{v1alpha1.ToolPattern(of)}
-	return v1alpha1.ChatSettings{
+func everything(of string, n int32) v1beta1.ChatSettings {
+	ref := &v1beta1.ModelConfigReference{Name: of}
+	pattern := []v1beta1.ToolPattern{v1beta1.ToolPattern(of)}
+	return v1beta1.ChatSettings{
 		SystemPrompt: of,
-		InstructionsFrom: []v1alpha1.InstructionsSource{
-			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: of}}},
-		SkillsFrom:                 []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: of}}},
+		InstructionsFrom: []v1beta1.InstructionsSource{
+			{ConfigMapKeyRef: v1beta1.ConfigMapKeyReference{Name: of}}},
+		SkillsFrom:                 []v1beta1.SkillSource{{ConfigMapRef: v1beta1.ConfigMapReference{Name: of}}},
 		ModelConfigRef:             ref,
-		WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailablePolicy(of),
-		ReasoningEffort:            v1alpha1.ReasoningEffort(of),
-		Tools: &v1alpha1.ChatTools{
-			Allow: pattern, Deny: pattern, Approval: pattern, Client: []v1alpha1.ClientTool{{Name: of}},
-			Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderTool(of)}, StopAfter: []string{of},
-			WebSearch: &v1alpha1.WebSearchSettings{AllowedDomains: []string{of}},
+		WhenModelConfigUnavailable: v1beta1.ModelConfigUnavailablePolicy(of),
+		ReasoningEffort:            v1beta1.ReasoningEffort(of),
+		Tools: &v1beta1.ChatTools{
+			Allow: pattern, Deny: pattern, Approval: pattern, Client: []v1beta1.ClientTool{{Name: of}},
+			Provider: []v1beta1.ProviderTool{v1beta1.ProviderTool(of)}, StopAfter: []string{of},
+			WebSearch: &v1beta1.WebSearchSettings{AllowedDomains: []string{of}},
 		},
-		MCPServers: []v1alpha1.MCPServer{{Name: of}},
-		Kubernetes: &v1alpha1.KubernetesAccess{ServiceAccountName: of, Changes: v1alpha1.ClusterChanges(of)},
-		Advisor: &v1alpha1.ChatAdvisor{
-			Enabled: new(true), ModelConfigRef: ref, ReasoningEffort: v1alpha1.ReasoningEffort(of), MaxUses: new(n),
+		MCPServers: []v1beta1.MCPServer{{Name: of}},
+		Kubernetes: &v1beta1.KubernetesAccess{ServiceAccountName: of, Changes: v1beta1.ClusterChanges(of)},
+		Advisor: &v1beta1.ChatAdvisor{
+			Enabled: new(true), ModelConfigRef: ref, ReasoningEffort: v1beta1.ReasoningEffort(of), MaxUses: new(n),
 			MaxOutputTokens: new(int64(n)),
 		},
-		Workspace: &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: of}},
-		SubAgents: &v1alpha1.SubAgentSettings{Enabled: new(true), ModelConfigs: []v1alpha1.ModelConfigReference{*ref}},
-		Limits: &v1alpha1.ChatLimits{
+		Workspace: &v1beta1.WorkspaceSource{WarmPoolRef: &v1beta1.WarmPoolReference{Name: of}},
+		SubAgents: &v1beta1.SubAgentSettings{Enabled: new(true), ModelConfigs: []v1beta1.ModelConfigReference{*ref}},
+		Limits: &v1beta1.ChatLimits{
 			MaxSteps: new(n), MaxQueue: new(n), MaxSubChats: new(n), MaxDepth: new(n), ActionDeadlineSeconds: new(n),
-			Budget: &v1alpha1.Budget{Currency: v1alpha1.Currency(of), Amount: "1"},
+			Budget: &v1beta1.Budget{Currency: v1beta1.Currency(of), Amount: "1"},
 		},
-		Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(n), ModelConfigRef: ref},
-		Retention:  &v1alpha1.ChatRetention{DeleteAfterSeconds: new(n)},
-		Debug:      &v1alpha1.DebugSettings{ExpireAfterSeconds: new(n)},
+		Compaction: &v1beta1.CompactionPolicy{ThresholdPercent: new(n), ModelConfigRef: ref},
+		Retention:  &v1beta1.ChatRetention{DeleteAfterSeconds: new(n)},
+		Debug:      &v1beta1.DebugSettings{ExpireAfterSeconds: new(n)},
 	}
 }
 
@@ -77,15 +77,15 @@ func TestChatFieldsOverrideClassDefaults(t *testing.T) {
 	if names := unset(t, reflect.ValueOf(own), ""); len(names) > 0 {
 		t.Fatalf("the test says nothing of %v", names)
 	}
-	var nothing v1alpha1.ChatSettings
-	for name, c := range map[string]struct{ own, class, want v1alpha1.ChatSettings }{
+	var nothing v1beta1.ChatSettings
+	for name, c := range map[string]struct{ own, class, want v1beta1.ChatSettings }{
 		"both say all":        {own, class, own},
 		"the chat says all":   {own, nothing, own},
 		"the class says all":  {nothing, class, class},
 		"nobody says a thing": {nothing, nothing, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ignored := chatclass.Apply(&c.own, &v1alpha1.ChatClassSpec{Defaults: c.class})
+			got, ignored := chatclass.Apply(&c.own, &v1beta1.ChatClassSpec{Defaults: c.class})
 			if diff := cmp.Diff(c.want, got); diff != "" || ignored != nil {
 				t.Errorf("ignored are %v; -want +got\n%s", ignored, diff)
 			}
@@ -97,29 +97,29 @@ func TestChatFieldsOverrideClassDefaults(t *testing.T) {
 }
 
 func TestNestedSettingsAreMergedFieldByField(t *testing.T) {
-	own := v1alpha1.ChatSettings{
-		Tools:      &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "ask"}}},
-		Advisor:    &v1alpha1.ChatAdvisor{Enabled: new(false)},
-		Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(90))},
-		Limits:     &v1alpha1.ChatLimits{MaxSteps: new(int32(3))},
+	own := v1beta1.ChatSettings{
+		Tools:      &v1beta1.ChatTools{Client: []v1beta1.ClientTool{{Name: "ask"}}},
+		Advisor:    &v1beta1.ChatAdvisor{Enabled: new(false)},
+		Compaction: &v1beta1.CompactionPolicy{ThresholdPercent: new(int32(90))},
+		Limits:     &v1beta1.ChatLimits{MaxSteps: new(int32(3))},
 	}
-	got, _ := chatclass.Apply(&own, &v1alpha1.ChatClassSpec{Defaults: v1alpha1.ChatSettings{
-		Tools:   &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"execute"}},
-		Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(1))},
-		Compaction: &v1alpha1.CompactionPolicy{
-			ThresholdPercent: new(int32(50)), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"},
+	got, _ := chatclass.Apply(&own, &v1beta1.ChatClassSpec{Defaults: v1beta1.ChatSettings{
+		Tools:   &v1beta1.ChatTools{Approval: []v1beta1.ToolPattern{"execute"}},
+		Advisor: &v1beta1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(1))},
+		Compaction: &v1beta1.CompactionPolicy{
+			ThresholdPercent: new(int32(50)), ModelConfigRef: &v1beta1.ModelConfigReference{Name: "cheap"},
 		},
-		Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(9)), MaxQueue: new(int32(2))},
+		Limits: &v1beta1.ChatLimits{MaxSteps: new(int32(9)), MaxQueue: new(int32(2))},
 	}})
-	want := v1alpha1.ChatSettings{
-		Tools: &v1alpha1.ChatTools{
-			Client: []v1alpha1.ClientTool{{Name: "ask"}}, Approval: []v1alpha1.ToolPattern{"execute"},
+	want := v1beta1.ChatSettings{
+		Tools: &v1beta1.ChatTools{
+			Client: []v1beta1.ClientTool{{Name: "ask"}}, Approval: []v1beta1.ToolPattern{"execute"},
 		},
-		Advisor: &v1alpha1.ChatAdvisor{Enabled: new(false), MaxUses: new(int32(1))},
-		Compaction: &v1alpha1.CompactionPolicy{
-			ThresholdPercent: new(int32(90)), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"},
+		Advisor: &v1beta1.ChatAdvisor{Enabled: new(false), MaxUses: new(int32(1))},
+		Compaction: &v1beta1.CompactionPolicy{
+			ThresholdPercent: new(int32(90)), ModelConfigRef: &v1beta1.ModelConfigReference{Name: "cheap"},
 		},
-		Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(3)), MaxQueue: new(int32(2))},
+		Limits: &v1beta1.ChatLimits{MaxSteps: new(int32(3)), MaxQueue: new(int32(2))},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -133,14 +133,14 @@ func TestChatFieldRestrictedByClassIsIgnored(t *testing.T) {
 		"reasoningEffort", "tools", "mcpServers", "kubernetes", "advisor", "workspace", "subAgents", "compaction", "limits",
 		"retention", "debug",
 	}
-	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
+	if of := reflect.TypeFor[v1beta1.ChatSettings](); of.NumField() != len(all) {
 		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())
 	}
-	kept := &v1alpha1.ChatRestrictions{}
+	kept := &v1beta1.ChatRestrictions{}
 	for _, field := range all {
-		kept.Fields = append(kept.Fields, v1alpha1.ChatField(field))
+		kept.Fields = append(kept.Fields, v1beta1.ChatField(field))
 	}
-	got, ignored := chatclass.Apply(&own, &v1alpha1.ChatClassSpec{Defaults: class, Restrictions: kept})
+	got, ignored := chatclass.Apply(&own, &v1beta1.ChatClassSpec{Defaults: class, Restrictions: kept})
 	if diff := cmp.Diff(class, got); diff != "" || !slices.Equal(ignored, all) {
 		t.Errorf("ignored are %v; -want +got\n%s", ignored, diff)
 	}
@@ -148,12 +148,12 @@ func TestChatFieldRestrictedByClassIsIgnored(t *testing.T) {
 		t.Error("the chat itself has changed")
 	}
 	for _, field := range all {
-		kept.Fields = []v1alpha1.ChatField{v1alpha1.ChatField(field)}
-		got, ignored := chatclass.Apply(&own, &v1alpha1.ChatClassSpec{Restrictions: kept})
+		kept.Fields = []v1beta1.ChatField{v1beta1.ChatField(field)}
+		got, ignored := chatclass.Apply(&own, &v1beta1.ChatClassSpec{Restrictions: kept})
 		if !slices.Equal(ignored, []string{field}) || cmp.Equal(got, own) {
 			t.Errorf("of %s ignored are %v", field, ignored)
 		}
-		_, ignored = chatclass.Apply(&v1alpha1.ChatSettings{}, &v1alpha1.ChatClassSpec{Restrictions: kept})
+		_, ignored = chatclass.Apply(&v1beta1.ChatSettings{}, &v1beta1.ChatClassSpec{Restrictions: kept})
 		if ignored != nil {
 			t.Errorf("of a chat that says nothing %v is ignored", ignored)
 		}
@@ -169,8 +169,8 @@ func TestThePreambleStandsBeforeEverySystemPrompt(t *testing.T) {
 		"none, and a chat's alone": {"", "Be brief.", "", "Be brief."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := chatclass.Apply(&v1alpha1.ChatSettings{SystemPrompt: c.own}, &v1alpha1.ChatClassSpec{
-				Preamble: c.preamble, Defaults: v1alpha1.ChatSettings{SystemPrompt: c.class}})
+			got, _ := chatclass.Apply(&v1beta1.ChatSettings{SystemPrompt: c.own}, &v1beta1.ChatClassSpec{
+				Preamble: c.preamble, Defaults: v1beta1.ChatSettings{SystemPrompt: c.class}})
 			if got.SystemPrompt != c.want {
 				t.Errorf("got %q", got.SystemPrompt)
 			}
@@ -179,20 +179,20 @@ func TestThePreambleStandsBeforeEverySystemPrompt(t *testing.T) {
 }
 
 func TestSettingsStayWithinTheRestrictionsOfTheClass(t *testing.T) {
-	budget := func(currency v1alpha1.Currency, amount v1alpha1.Amount) *v1alpha1.ChatLimits {
-		return &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: currency, Amount: amount}}
+	budget := func(currency v1beta1.Currency, amount v1beta1.Amount) *v1beta1.ChatLimits {
+		return &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: currency, Amount: amount}}
 	}
-	steps := func(n int32) *v1alpha1.ChatLimits { return &v1alpha1.ChatLimits{MaxSteps: &n} }
-	noQueue := &v1alpha1.ChatLimits{MaxQueue: new(int32(0))}
-	both := &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), Budget: budget("USD", "7").Budget}
+	steps := func(n int32) *v1beta1.ChatLimits { return &v1beta1.ChatLimits{MaxSteps: &n} }
+	noQueue := &v1beta1.ChatLimits{MaxQueue: new(int32(0))}
+	both := &v1beta1.ChatLimits{MaxSteps: new(int32(5)), Budget: budget("USD", "7").Budget}
 	for name, c := range map[string]struct {
-		own, want *v1alpha1.ChatLimits
-		most      *v1alpha1.ChatLimits
+		own, want *v1beta1.ChatLimits
+		most      *v1beta1.ChatLimits
 	}{
 		"fewer steps":                     {steps(3), steps(3), steps(5)},
 		"too many steps":                  {steps(9), steps(5), steps(5)},
 		"nothing said, and few may be":    {nil, steps(5), steps(5)},
-		"nothing said, and many may be":   {nil, &v1alpha1.ChatLimits{}, steps(5000)},
+		"nothing said, and many may be":   {nil, &v1beta1.ChatLimits{}, steps(5000)},
 		"no queue":                        {nil, noQueue, noQueue},
 		"a smaller budget":                {budget("USD", "0.9"), budget("USD", "0.9"), budget("USD", "1")},
 		"a greater budget":                {budget("USD", "10"), budget("USD", "1"), budget("USD", "1")},
@@ -201,30 +201,30 @@ func TestSettingsStayWithinTheRestrictionsOfTheClass(t *testing.T) {
 		"a budget, and other limits kept": {budget("USD", "7"), both, steps(5)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := chatclass.Apply(&v1alpha1.ChatSettings{Limits: c.own},
-				&v1alpha1.ChatClassSpec{Restrictions: &v1alpha1.ChatRestrictions{Limits: c.most}})
+			got, _ := chatclass.Apply(&v1beta1.ChatSettings{Limits: c.own},
+				&v1beta1.ChatClassSpec{Restrictions: &v1beta1.ChatRestrictions{Limits: c.most}})
 			if diff := cmp.Diff(c.want, got.Limits); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
 	}
-	strict := &v1alpha1.ChatClassSpec{Restrictions: &v1alpha1.ChatRestrictions{
-		Tools:   &v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"execute"}},
-		Advisor: &v1alpha1.AdvisorBounds{MaxUses: new(int32(1)), MaxOutputTokens: new(int64(500))},
+	strict := &v1beta1.ChatClassSpec{Restrictions: &v1beta1.ChatRestrictions{
+		Tools:   &v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"execute"}},
+		Advisor: &v1beta1.AdvisorBounds{MaxUses: new(int32(1)), MaxOutputTokens: new(int64(500))},
 	}}
-	want := settings(func(s *v1alpha1.ChatSettings) {
-		s.Tools = &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"execute"}}
+	want := settings(func(s *v1beta1.ChatSettings) {
+		s.Tools = &v1beta1.ChatTools{Approval: []v1beta1.ToolPattern{"execute"}}
 	})
-	got, _ := chatclass.Apply(&v1alpha1.ChatSettings{}, strict)
+	got, _ := chatclass.Apply(&v1beta1.ChatSettings{}, strict)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("a chat that says nothing: -want +got\n%s", diff)
 	}
-	own := settings(func(s *v1alpha1.ChatSettings) {
-		s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"a"}}
-		s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(5))}
+	own := settings(func(s *v1beta1.ChatSettings) {
+		s.Tools = &v1beta1.ChatTools{StopAfter: []string{"a"}}
+		s.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(5))}
 	})
 	want.Tools.StopAfter = []string{"a"}
-	want.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(1)), MaxOutputTokens: new(int64(500))}
+	want.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(1)), MaxOutputTokens: new(int64(500))}
 	got, _ = chatclass.Apply(&own, strict)
 	if diff := cmp.Diff(want, got); diff != "" || len(own.Tools.Approval) > 0 || *own.Advisor.MaxUses != 5 {
 		t.Errorf("a chat that wants more: -want +got\n%s", diff)
@@ -232,15 +232,15 @@ func TestSettingsStayWithinTheRestrictionsOfTheClass(t *testing.T) {
 }
 
 func TestCompactionModelIsRestrictedByClass(t *testing.T) {
-	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
-	class := &v1alpha1.ChatClassSpec{
-		Defaults: v1alpha1.ChatSettings{Compaction: &v1alpha1.CompactionPolicy{ModelConfigRef: ref("cheap")}},
-		Restrictions: &v1alpha1.ChatRestrictions{
-			ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "small"}},
+	ref := func(name string) *v1beta1.ModelConfigReference { return &v1beta1.ModelConfigReference{Name: name} }
+	class := &v1beta1.ChatClassSpec{
+		Defaults: v1beta1.ChatSettings{Compaction: &v1beta1.CompactionPolicy{ModelConfigRef: ref("cheap")}},
+		Restrictions: &v1beta1.ChatRestrictions{
+			ModelConfigs: []v1beta1.ModelConfigReference{{Name: "small"}},
 		},
 	}
 	for name, c := range map[string]struct {
-		own     *v1alpha1.ModelConfigReference
+		own     *v1beta1.ModelConfigReference
 		want    string
 		ignored []string
 	}{
@@ -249,8 +249,8 @@ func TestCompactionModelIsRestrictedByClass(t *testing.T) {
 		"another one":                             {ref("dear"), "cheap", []string{"compaction.modelConfigRef"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := v1alpha1.ChatSettings{
-				Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(9)), ModelConfigRef: c.own},
+			own := v1beta1.ChatSettings{
+				Compaction: &v1beta1.CompactionPolicy{ThresholdPercent: new(int32(9)), ModelConfigRef: c.own},
 			}
 			got, ignored := chatclass.Apply(&own, class)
 			if got.Compaction.ModelConfigRef.Name != c.want || *got.Compaction.ThresholdPercent != 9 ||
@@ -262,24 +262,24 @@ func TestCompactionModelIsRestrictedByClass(t *testing.T) {
 }
 
 func TestRetentionIsCappedByClass(t *testing.T) {
-	keep := func(seconds int32) *v1alpha1.ChatRetention {
-		return &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds}
+	keep := func(seconds int32) *v1beta1.ChatRetention {
+		return &v1beta1.ChatRetention{DeleteAfterSeconds: &seconds}
 	}
-	for name, c := range map[string]struct{ own, class, most, want *v1alpha1.ChatRetention }{
+	for name, c := range map[string]struct{ own, class, most, want *v1beta1.ChatRetention }{
 		"it says nothing, nor does its class":   {nil, nil, nil, nil},
 		"what the class says":                   {nil, keep(7), nil, keep(7)},
 		"what the chat says":                    {keep(9), keep(7), nil, keep(9)},
 		"less than the longest":                 {keep(5), nil, keep(6), keep(5)},
 		"more than the longest":                 {keep(9), nil, keep(6), keep(6)},
 		"for good, which is more":               {nil, nil, keep(6), keep(6)},
-		"said without a time":                   {&v1alpha1.ChatRetention{}, nil, keep(6), keep(6)},
+		"said without a time":                   {&v1beta1.ChatRetention{}, nil, keep(6), keep(6)},
 		"the class's, more than its longest":    {nil, keep(7), keep(6), keep(6)},
-		"a restriction that does not bound any": {keep(9), nil, &v1alpha1.ChatRetention{}, keep(9)},
+		"a restriction that does not bound any": {keep(9), nil, &v1beta1.ChatRetention{}, keep(9)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := chatclass.Apply(&v1alpha1.ChatSettings{Retention: c.own}, &v1alpha1.ChatClassSpec{
-				Defaults:     v1alpha1.ChatSettings{Retention: c.class},
-				Restrictions: &v1alpha1.ChatRestrictions{Retention: c.most},
+			got, _ := chatclass.Apply(&v1beta1.ChatSettings{Retention: c.own}, &v1beta1.ChatClassSpec{
+				Defaults:     v1beta1.ChatSettings{Retention: c.class},
+				Restrictions: &v1beta1.ChatRestrictions{Retention: c.most},
 			})
 			if diff := cmp.Diff(c.want, got.Retention); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
@@ -289,13 +289,13 @@ func TestRetentionIsCappedByClass(t *testing.T) {
 }
 
 func TestAdvisorModelIsRestrictedByClass(t *testing.T) {
-	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
-	class := &v1alpha1.ChatClassSpec{
-		Defaults:     v1alpha1.ChatSettings{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: ref("strong")}},
-		Restrictions: &v1alpha1.ChatRestrictions{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "small"}}},
+	ref := func(name string) *v1beta1.ModelConfigReference { return &v1beta1.ModelConfigReference{Name: name} }
+	class := &v1beta1.ChatClassSpec{
+		Defaults:     v1beta1.ChatSettings{Advisor: &v1beta1.ChatAdvisor{ModelConfigRef: ref("strong")}},
+		Restrictions: &v1beta1.ChatRestrictions{ModelConfigs: []v1beta1.ModelConfigReference{{Name: "small"}}},
 	}
 	for name, c := range map[string]struct {
-		own     *v1alpha1.ModelConfigReference
+		own     *v1beta1.ModelConfigReference
 		want    string
 		ignored []string
 	}{
@@ -304,7 +304,7 @@ func TestAdvisorModelIsRestrictedByClass(t *testing.T) {
 		"another one":                             {ref("dear"), "strong", []string{"advisor.modelConfigRef"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := v1alpha1.ChatSettings{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: c.own}}
+			own := v1beta1.ChatSettings{Advisor: &v1beta1.ChatAdvisor{Enabled: new(true), ModelConfigRef: c.own}}
 			got, ignored := chatclass.Apply(&own, class)
 			if got.Advisor.ModelConfigRef.Name != c.want || !got.Advisor.On() || !slices.Equal(ignored, c.ignored) {
 				t.Errorf("got %+v, ignored are %v", got.Advisor, ignored)
@@ -314,13 +314,13 @@ func TestAdvisorModelIsRestrictedByClass(t *testing.T) {
 }
 
 func TestTheClusterBoundsTheAdvisorOfEveryChat(t *testing.T) {
-	advisor := func(enabled bool, uses *int32) *v1alpha1.ChatAdvisor {
-		return &v1alpha1.ChatAdvisor{Enabled: &enabled, MaxUses: uses}
+	advisor := func(enabled bool, uses *int32) *v1beta1.ChatAdvisor {
+		return &v1beta1.ChatAdvisor{Enabled: &enabled, MaxUses: uses}
 	}
 	for name, c := range map[string]struct {
-		own  *v1alpha1.ChatAdvisor
+		own  *v1beta1.ChatAdvisor
 		uses *int32
-		want *v1alpha1.ChatAdvisor
+		want *v1beta1.ChatAdvisor
 	}{
 		"no bound":                   {advisor(true, new(int32(9))), nil, advisor(true, new(int32(9)))},
 		"no advisor":                 {nil, new(int32(1)), nil},

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Source is who has said a setting that is in force.
@@ -35,8 +35,8 @@ type Setting struct {
 // Explain lists the settings of the chat that are in force, in the order of the API, and the fields of its own that do
 // not count. The preambles stand apart from the system prompt. Fields that are not set are omitted. class is that
 // of the chat and namespace the one whose namespacePreamble counts; either may be nil.
-func Explain(chat *v1alpha1.Chat, class, namespace *v1alpha1.ChatClass) (all []Setting, ignored []string) {
-	spec := &v1alpha1.ChatClassSpec{}
+func Explain(chat *v1beta1.Chat, class, namespace *v1beta1.ChatClass) (all []Setting, ignored []string) {
+	spec := &v1beta1.ChatClassSpec{}
 	if class != nil {
 		spec = &class.Spec
 	}

@@ -11,41 +11,41 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 )
 
 func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
-	chat := &v1alpha1.Chat{}
+	chat := &v1beta1.Chat{}
 	chat.Spec.SystemPrompt = "Be brief."
-	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(9000)), MaxQueue: new(int32(2))}
-	chat.Spec.Debug = &v1alpha1.DebugSettings{Enabled: true}
-	chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"done"}}
-	class := &v1alpha1.ChatClass{Spec: v1alpha1.ChatClassSpec{
+	chat.Spec.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(9000)), MaxQueue: new(int32(2))}
+	chat.Spec.Debug = &v1beta1.DebugSettings{Enabled: true}
+	chat.Spec.Tools = &v1beta1.ChatTools{StopAfter: []string{"done"}}
+	class := &v1beta1.ChatClass{Spec: v1beta1.ChatClassSpec{
 		Preamble: "Be safe.",
-		Defaults: v1alpha1.ChatSettings{
+		Defaults: v1beta1.ChatSettings{
 			SystemPrompt:   "Be kind.",
-			ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "small"},
-			Limits:         &v1alpha1.ChatLimits{MaxDepth: new(int32(2))},
-			Retention:      &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(60))},
+			ModelConfigRef: &v1beta1.ModelConfigReference{Name: "small"},
+			Limits:         &v1beta1.ChatLimits{MaxDepth: new(int32(2))},
+			Retention:      &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(60))},
 		},
-		Restrictions: &v1alpha1.ChatRestrictions{
-			Fields: []v1alpha1.ChatField{v1alpha1.FieldDebug}, Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(100))},
-			Tools: &v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"execute"}},
+		Restrictions: &v1beta1.ChatRestrictions{
+			Fields: []v1beta1.ChatField{v1beta1.FieldDebug}, Limits: &v1beta1.ChatLimits{MaxSteps: new(int32(100))},
+			Tools: &v1beta1.ToolPolicy{Deny: []v1beta1.ToolPattern{"execute"}},
 		},
 	}}
-	namespace := &v1alpha1.ChatClass{Spec: v1alpha1.ChatClassSpec{NamespacePreamble: "Be lawful."}}
+	namespace := &v1beta1.ChatClass{Spec: v1beta1.ChatClassSpec{NamespacePreamble: "Be lawful."}}
 	want := []chatclass.Setting{
 		{Path: "namespacePreamble", Value: "Be lawful.", From: chatclass.FromNamespaceDefault},
 		{Path: "preamble", Value: "Be safe.", From: chatclass.FromClass},
 		{Path: "systemPrompt", Value: "Be brief.", From: chatclass.FromChat},
-		{Path: "modelConfigRef", Value: v1alpha1.ModelConfigReference{Name: "small"}, From: chatclass.FromClass},
-		{Path: "tools.deny", Value: []v1alpha1.ToolPattern{"execute"}, From: chatclass.FromRestrictions},
+		{Path: "modelConfigRef", Value: v1beta1.ModelConfigReference{Name: "small"}, From: chatclass.FromClass},
+		{Path: "tools.deny", Value: []v1beta1.ToolPattern{"execute"}, From: chatclass.FromRestrictions},
 		{Path: "tools.stopAfter", Value: []string{"done"}, From: chatclass.FromChat},
 		{Path: "limits.maxSteps", Value: int32(100), From: chatclass.FromRestrictions},
 		{Path: "limits.maxQueue", Value: int32(2), From: chatclass.FromChat},
 		{Path: "limits.maxDepth", Value: int32(2), From: chatclass.FromClass},
-		{Path: "retention", Value: v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(60))}, From: chatclass.FromClass},
+		{Path: "retention", Value: v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(60))}, From: chatclass.FromClass},
 	}
 	got, ignored := chatclass.Explain(chat, class, namespace)
 	if diff := cmp.Diff(want, got); diff != "" || !slices.Equal(ignored, []string{"debug"}) {
@@ -54,7 +54,7 @@ func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
 }
 
 func TestAChatWithoutClassHasWhatItSays(t *testing.T) {
-	chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ChatSettings: everything("own", 1)}}
+	chat := &v1beta1.Chat{Spec: v1beta1.ChatSpec{ChatSettings: everything("own", 1)}}
 	got, ignored := chatclass.Explain(chat, nil, nil)
 	if len(ignored) > 0 {
 		t.Errorf("ignored are %v", ignored)
@@ -64,20 +64,20 @@ func TestAChatWithoutClassHasWhatItSays(t *testing.T) {
 			t.Errorf("%s comes from %s", s.Path, s.From)
 		}
 	}
-	if none, _ := chatclass.Explain(&v1alpha1.Chat{}, nil, nil); none != nil {
+	if none, _ := chatclass.Explain(&v1beta1.Chat{}, nil, nil); none != nil {
 		t.Errorf("a chat that says nothing has %v", none)
 	}
 }
 
 // TestWhatIsExplainedIsWhatIsInForce holds that both are made of the same, whatever chat and class say.
 func TestWhatIsExplainedIsWhatIsInForce(t *testing.T) {
-	var nothing v1alpha1.ChatSettings
-	for i, chat := range []v1alpha1.ChatSettings{nothing, everything("own", 1)} {
-		for j, defaults := range []v1alpha1.ChatSettings{nothing, everything("class", 2)} {
+	var nothing v1beta1.ChatSettings
+	for i, chat := range []v1beta1.ChatSettings{nothing, everything("own", 1)} {
+		for j, defaults := range []v1beta1.ChatSettings{nothing, everything("class", 2)} {
 			t.Run(fmt.Sprint(i, j), func(t *testing.T) {
-				class := &v1alpha1.ChatClass{Spec: v1alpha1.ChatClassSpec{Defaults: defaults}}
+				class := &v1beta1.ChatClass{Spec: v1beta1.ChatClassSpec{Defaults: defaults}}
 				inForce, _ := chatclass.Apply(&chat, &class.Spec)
-				explained, _ := chatclass.Explain(&v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ChatSettings: chat}}, class, nil)
+				explained, _ := chatclass.Explain(&v1beta1.Chat{Spec: v1beta1.ChatSpec{ChatSettings: chat}}, class, nil)
 				if want := leaves(reflect.ValueOf(inForce)); len(explained) != want {
 					t.Errorf("%d settings are explained, and %d are in force", len(explained), want)
 				}

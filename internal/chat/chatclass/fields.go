@@ -6,47 +6,47 @@ package chatclass
 import (
 	"reflect"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // field is one that a class may keep to itself.
 type field struct {
-	name v1alpha1.ChatField
+	name v1beta1.ChatField
 	// of points to it.
-	of func(s *v1alpha1.ChatSettings) any
+	of func(s *v1beta1.ChatSettings) any
 	// merged is true where each of its own fields counts for itself.
 	merged bool
 }
 
 // settings keeps the rows below on a line each.
-type settings = v1alpha1.ChatSettings
+type settings = v1beta1.ChatSettings
 
 var fields = []field{
-	{v1alpha1.FieldSystemPrompt, func(s *settings) any { return &s.SystemPrompt }, false},
-	{v1alpha1.FieldInstructionsFrom, func(s *settings) any { return &s.InstructionsFrom }, false},
-	{v1alpha1.FieldSkillsFrom, func(s *settings) any { return &s.SkillsFrom }, false},
-	{v1alpha1.FieldModelConfigRef, func(s *settings) any { return &s.ModelConfigRef }, false},
-	{v1alpha1.FieldWhenModelConfigUnavailable, func(s *settings) any { return &s.WhenModelConfigUnavailable }, false},
-	{v1alpha1.FieldReasoningEffort, func(s *settings) any { return &s.ReasoningEffort }, false},
-	{v1alpha1.FieldTools, func(s *settings) any { return &s.Tools }, true},
-	{v1alpha1.FieldMCPServers, func(s *settings) any { return &s.MCPServers }, false},
-	{v1alpha1.FieldKubernetes, func(s *settings) any { return &s.Kubernetes }, false},
-	{v1alpha1.FieldAdvisor, func(s *settings) any { return &s.Advisor }, true},
-	{v1alpha1.FieldWorkspace, func(s *settings) any { return &s.Workspace }, false},
-	{v1alpha1.FieldSubAgents, func(s *settings) any { return &s.SubAgents }, true},
-	{v1alpha1.FieldCompaction, func(s *settings) any { return &s.Compaction }, true},
-	{v1alpha1.FieldLimits, func(s *settings) any { return &s.Limits }, true},
-	{v1alpha1.FieldRetention, func(s *settings) any { return &s.Retention }, false},
-	{v1alpha1.FieldDebug, func(s *settings) any { return &s.Debug }, false},
+	{v1beta1.FieldSystemPrompt, func(s *settings) any { return &s.SystemPrompt }, false},
+	{v1beta1.FieldInstructionsFrom, func(s *settings) any { return &s.InstructionsFrom }, false},
+	{v1beta1.FieldSkillsFrom, func(s *settings) any { return &s.SkillsFrom }, false},
+	{v1beta1.FieldModelConfigRef, func(s *settings) any { return &s.ModelConfigRef }, false},
+	{v1beta1.FieldWhenModelConfigUnavailable, func(s *settings) any { return &s.WhenModelConfigUnavailable }, false},
+	{v1beta1.FieldReasoningEffort, func(s *settings) any { return &s.ReasoningEffort }, false},
+	{v1beta1.FieldTools, func(s *settings) any { return &s.Tools }, true},
+	{v1beta1.FieldMCPServers, func(s *settings) any { return &s.MCPServers }, false},
+	{v1beta1.FieldKubernetes, func(s *settings) any { return &s.Kubernetes }, false},
+	{v1beta1.FieldAdvisor, func(s *settings) any { return &s.Advisor }, true},
+	{v1beta1.FieldWorkspace, func(s *settings) any { return &s.Workspace }, false},
+	{v1beta1.FieldSubAgents, func(s *settings) any { return &s.SubAgents }, true},
+	{v1beta1.FieldCompaction, func(s *settings) any { return &s.Compaction }, true},
+	{v1beta1.FieldLimits, func(s *settings) any { return &s.Limits }, true},
+	{v1beta1.FieldRetention, func(s *settings) any { return &s.Retention }, false},
+	{v1beta1.FieldDebug, func(s *settings) any { return &s.Debug }, false},
 }
 
-func (f *field) value(s *v1alpha1.ChatSettings) reflect.Value { return reflect.ValueOf(f.of(s)).Elem() }
+func (f *field) value(s *v1beta1.ChatSettings) reflect.Value { return reflect.ValueOf(f.of(s)).Elem() }
 
 // set reports whether the settings say something of the field.
-func (f *field) set(s *v1alpha1.ChatSettings) bool { return !f.value(s).IsZero() }
+func (f *field) set(s *v1beta1.ChatSettings) bool { return !f.value(s).IsZero() }
 
 // clear lets the settings say nothing of it.
-func (f *field) clear(s *v1alpha1.ChatSettings) { f.value(s).SetZero() }
+func (f *field) clear(s *v1beta1.ChatSettings) { f.value(s).SetZero() }
 
 // same reports whether two values are the same. One that is there and says nothing is as good as none.
 func same(a, b reflect.Value) bool {

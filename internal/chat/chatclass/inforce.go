@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Effective is the chat with the settings that are in force, and the fields of its own that do not count. A chat
 // without class (nil) is returned as it is.
-func Effective(chat *v1alpha1.Chat, class *v1alpha1.ChatClass) (*v1alpha1.Chat, []string) {
+func Effective(chat *v1beta1.Chat, class *v1beta1.ChatClass) (*v1beta1.Chat, []string) {
 	if class == nil {
 		return chat, nil
 	}
@@ -24,7 +24,7 @@ func Effective(chat *v1alpha1.Chat, class *v1alpha1.ChatClass) (*v1alpha1.Chat, 
 
 // Of is the chat with the settings that are in force by the classes of its namespace. One whose class does not exist
 // has what it says itself.
-func Of(chat *v1alpha1.Chat, classes []v1alpha1.ChatClass) *v1alpha1.Chat {
+func Of(chat *v1beta1.Chat, classes []v1beta1.ChatClass) *v1beta1.Chat {
 	class, _ := Resolve(classes, &chat.Spec)
 	with, _ := Effective(chat, class)
 	return with
@@ -32,22 +32,22 @@ func Of(chat *v1alpha1.Chat, classes []v1alpha1.ChatClass) *v1alpha1.Chat {
 
 // ModelRefused is why a ChatModelConfig may not answer chats of the class; nil if it may. of is the ChatMessage that
 // names it; empty: the chat does, or it is the namespace's default.
-func ModelRefused(class *v1alpha1.ChatClass, config, of string) *v1alpha1.GenerationError {
+func ModelRefused(class *v1beta1.ChatClass, config, of string) *v1beta1.GenerationError {
 	if class == nil || class.Spec.Restrictions == nil {
 		return nil
 	}
 	kept := class.Spec.Restrictions
 	switch {
-	case of != "" && slices.Contains(kept.Fields, v1alpha1.FieldModelConfigRef):
-		return &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorModelConfigNotAllowed,
+	case of != "" && slices.Contains(kept.Fields, v1beta1.FieldModelConfigRef):
+		return &v1beta1.GenerationError{
+			Reason: v1beta1.ErrorModelConfigNotAllowed,
 			Message: fmt.Sprintf("ChatMessage %s names ChatModelConfig %s, but ChatClass %s does not let messages name one", of,
 				config, class.Name),
 			Advice: "Take spec.modelConfigRef out of the message, or let the chat have another class",
 		}
 	case !answers(kept.ModelConfigs, config):
-		return &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorModelConfigNotAllowed,
+		return &v1beta1.GenerationError{
+			Reason: v1beta1.ErrorModelConfigNotAllowed,
 			Message: fmt.Sprintf("ChatClass %s does not let ChatModelConfig %s answer: it allows %s", class.Name, config,
 				list(kept.ModelConfigs)),
 			Advice: "Name one of those in spec.modelConfigRef, or let the chat have another class",
@@ -57,20 +57,20 @@ func ModelRefused(class *v1alpha1.ChatClass, config, of string) *v1alpha1.Genera
 }
 
 // refused reports whether chats may not name the ChatModelConfig.
-func refused(kept *v1alpha1.ChatRestrictions, ref *v1alpha1.ModelConfigReference) bool {
+func refused(kept *v1beta1.ChatRestrictions, ref *v1beta1.ModelConfigReference) bool {
 	return ref != nil && !answers(kept.ModelConfigs, ref.Name)
 }
 
 // answers reports whether the ChatModelConfig is among those that may answer; an empty list allows all.
-func answers(allowed []v1alpha1.ModelConfigReference, config string) bool {
+func answers(allowed []v1beta1.ModelConfigReference, config string) bool {
 	return len(allowed) == 0 ||
-		slices.ContainsFunc(allowed, func(ref v1alpha1.ModelConfigReference) bool { return ref.Name == config })
+		slices.ContainsFunc(allowed, func(ref v1beta1.ModelConfigReference) bool { return ref.Name == config })
 }
 
 // maxListed is how many ChatModelConfigs an error lists.
 const maxListed = 5
 
-func list(refs []v1alpha1.ModelConfigReference) string {
+func list(refs []v1beta1.ModelConfigReference) string {
 	text := ""
 	for i, ref := range refs {
 		switch {

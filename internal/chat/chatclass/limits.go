@@ -6,29 +6,29 @@ package chatclass
 import (
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 )
 
 // boundLimits are limits that are no greater than the most there may be.
-func boundLimits(own, most *v1alpha1.ChatLimits) *v1alpha1.ChatLimits {
-	var l v1alpha1.ChatLimits
+func boundLimits(own, most *v1beta1.ChatLimits) *v1beta1.ChatLimits {
+	var l v1beta1.ChatLimits
 	if own != nil {
 		l = *own
 	}
-	return &v1alpha1.ChatLimits{
-		MaxSteps:    atMost(l.MaxSteps, most.MaxSteps, v1alpha1.DefaultMaxSteps),
-		MaxQueue:    atMost(l.MaxQueue, most.MaxQueue, v1alpha1.DefaultMaxQueue),
-		MaxSubChats: atMost(l.MaxSubChats, most.MaxSubChats, v1alpha1.DefaultMaxSubChats),
-		MaxDepth:    atMost(l.MaxDepth, most.MaxDepth, v1alpha1.DefaultMaxDepth),
+	return &v1beta1.ChatLimits{
+		MaxSteps:    atMost(l.MaxSteps, most.MaxSteps, v1beta1.DefaultMaxSteps),
+		MaxQueue:    atMost(l.MaxQueue, most.MaxQueue, v1beta1.DefaultMaxQueue),
+		MaxSubChats: atMost(l.MaxSubChats, most.MaxSubChats, v1beta1.DefaultMaxSubChats),
+		MaxDepth:    atMost(l.MaxDepth, most.MaxDepth, v1beta1.DefaultMaxDepth),
 		ActionDeadlineSeconds: atMost(l.ActionDeadlineSeconds, most.ActionDeadlineSeconds,
-			int32(v1alpha1.DefaultActionDeadline/time.Second)),
+			int32(v1beta1.DefaultActionDeadline/time.Second)),
 		Budget: smallerBudget(l.Budget, most.Budget),
 	}
 }
 
 // boundRetention is a retention that keeps chats no longer than the longest there may be.
-func boundRetention(own, most *v1alpha1.ChatRetention) *v1alpha1.ChatRetention {
+func boundRetention(own, most *v1beta1.ChatRetention) *v1beta1.ChatRetention {
 	if most.DeleteAfterSeconds != nil &&
 		(own == nil || own.DeleteAfterSeconds == nil || *own.DeleteAfterSeconds > *most.DeleteAfterSeconds) {
 		return most
@@ -51,7 +51,7 @@ func atMost[N int32 | int64](value, ceiling *N, otherwise N) *N {
 }
 
 // smallerBudget is the chat's budget if it is one in the currency of the ceiling, and no greater.
-func smallerBudget(own, most *v1alpha1.Budget) *v1alpha1.Budget {
+func smallerBudget(own, most *v1beta1.Budget) *v1beta1.Budget {
 	if most == nil || own == nil {
 		if own == nil {
 			return most

@@ -7,12 +7,12 @@ import (
 	"cmp"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Namespace is the class whose namespacePreamble stands before all else in every chat of the namespace, whatever class
 // that names: the default; nil if it has none.
-func Namespace(classes []v1alpha1.ChatClass) *v1alpha1.ChatClass {
+func Namespace(classes []v1beta1.ChatClass) *v1beta1.ChatClass {
 	if class := FirstDefault(classes); class != nil && class.Spec.NamespacePreamble != "" {
 		return class
 	}

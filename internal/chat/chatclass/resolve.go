@@ -8,27 +8,27 @@ import (
 	"fmt"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Resolve is the class of the chat: the one that it names, or the namespace's default; nil if it has none. The error is
 // why the one that it names cannot be found.
-func Resolve(classes []v1alpha1.ChatClass, spec *v1alpha1.ChatSpec) (*v1alpha1.ChatClass, *v1alpha1.GenerationError) {
+func Resolve(classes []v1beta1.ChatClass, spec *v1beta1.ChatSpec) (*v1beta1.ChatClass, *v1beta1.GenerationError) {
 	if spec.ChatClassName == "" {
 		return FirstDefault(classes), nil
 	}
 	if class := Find(classes, spec.ChatClassName); class != nil {
 		return class, nil
 	}
-	return nil, &v1alpha1.GenerationError{
-		Reason:  v1alpha1.ErrorChatClassNotFound,
+	return nil, &v1beta1.GenerationError{
+		Reason:  v1beta1.ErrorChatClassNotFound,
 		Message: fmt.Sprintf("ChatClass %s, which spec.chatClassName names, does not exist", spec.ChatClassName),
 		Advice:  "Create it, or change the reference",
 	}
 }
 
 // Find is the class of that name, or nil.
-func Find(classes []v1alpha1.ChatClass, name string) *v1alpha1.ChatClass {
+func Find(classes []v1beta1.ChatClass, name string) *v1beta1.ChatClass {
 	for i := range classes {
 		if classes[i].Name == name {
 			return &classes[i]
@@ -38,8 +38,8 @@ func Find(classes []v1alpha1.ChatClass, name string) *v1alpha1.ChatClass {
 }
 
 // FirstDefault is the first class by name that says default: true, or nil.
-func FirstDefault(classes []v1alpha1.ChatClass) *v1alpha1.ChatClass {
-	var first *v1alpha1.ChatClass
+func FirstDefault(classes []v1beta1.ChatClass) *v1beta1.ChatClass {
+	var first *v1beta1.ChatClass
 	for i := range classes {
 		if c := &classes[i]; c.Spec.Default && c.DeletionTimestamp.IsZero() && (first == nil || c.Name < first.Name) {
 			first = c
@@ -49,12 +49,12 @@ func FirstDefault(classes []v1alpha1.ChatClass) *v1alpha1.ChatClass {
 }
 
 // References are the ChatModelConfigs that a class names.
-func References(class *v1alpha1.ChatClassSpec) []v1alpha1.ModelConfigReference {
-	var refs []v1alpha1.ModelConfigReference
+func References(class *v1beta1.ChatClassSpec) []v1beta1.ModelConfigReference {
+	var refs []v1beta1.ModelConfigReference
 	if class.Restrictions != nil {
 		refs = slices.Clone(class.Restrictions.ModelConfigs)
 	}
-	named := []*v1alpha1.ModelConfigReference{class.Defaults.ModelConfigRef}
+	named := []*v1beta1.ModelConfigReference{class.Defaults.ModelConfigRef}
 	if class.Defaults.Advisor != nil {
 		named = append(named, class.Defaults.Advisor.ModelConfigRef)
 	}

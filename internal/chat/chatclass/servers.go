@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
 // bindServers lets the rules of a class for the tools of an MCP server that it lists hold for every server at the same
 // address, whatever name a chat gives it.
-func bindServers(s *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) {
+func bindServers(s *v1beta1.ChatSettings, class *v1beta1.ChatClassSpec) {
 	if class.Restrictions == nil || class.Restrictions.Tools == nil {
 		return
 	}
@@ -24,7 +24,7 @@ func bindServers(s *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) {
 		own := &class.Defaults.MCPServers[i]
 		for j := range s.MCPServers {
 			if other := &s.MCPServers[j]; other.Name != own.Name && sameServer(own, other) {
-				s.Tools = bounded(s.Tools, v1alpha1.ToolPolicy{Deny: renamed(rules.Deny, own.Name, other.Name),
+				s.Tools = bounded(s.Tools, v1beta1.ToolPolicy{Deny: renamed(rules.Deny, own.Name, other.Name),
 					Approval: renamed(rules.Approval, own.Name, other.Name)})
 			}
 		}
@@ -32,22 +32,22 @@ func bindServers(s *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) {
 }
 
 // renamed are the patterns that match tools of one server, for the same tools of a server of another name.
-func renamed(patterns []v1alpha1.ToolPattern, from, to string) (all []v1alpha1.ToolPattern) {
+func renamed(patterns []v1beta1.ToolPattern, from, to string) (all []v1beta1.ToolPattern) {
 	own, other := from+toolpolicy.ServerSeparator, to+toolpolicy.ServerSeparator
 	for _, p := range patterns {
 		tool, found := strings.CutPrefix(string(p), own)
 		switch {
 		case found:
-			all = append(all, v1alpha1.ToolPattern(other+tool))
-		case strings.HasSuffix(string(p), "*") && toolpolicy.Matches([]v1alpha1.ToolPattern{p}, own):
-			all = append(all, v1alpha1.ToolPattern(other+"*"))
+			all = append(all, v1beta1.ToolPattern(other+tool))
+		case strings.HasSuffix(string(p), "*") && toolpolicy.Matches([]v1beta1.ToolPattern{p}, own):
+			all = append(all, v1beta1.ToolPattern(other+"*"))
 		}
 	}
 	return all
 }
 
 // sameServer reports whether two entries lead to the same server.
-func sameServer(a, b *v1alpha1.MCPServer) bool {
+func sameServer(a, b *v1beta1.MCPServer) bool {
 	switch {
 	case a.URL != "":
 		return address(a.URL) == address(b.URL)
@@ -59,7 +59,7 @@ func sameServer(a, b *v1alpha1.MCPServer) bool {
 
 // sameReference reports whether two references may lead to the same server. A port or a path that one of them leaves to
 // the default may be the other one's.
-func sameReference(a, b *v1alpha1.MCPServerReference) bool {
+func sameReference(a, b *v1beta1.MCPServerReference) bool {
 	ports := a.Port == nil || b.Port == nil || *a.Port == *b.Port
 	paths := a.Path == "" || b.Path == "" || address(a.Path) == address(b.Path)
 	return a.Group == b.Group && a.Kind == b.Kind && a.Name == b.Name && ports && paths

@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/capacity"
 )
 
 // ChatQuota writes the conditions of a ChatQuota that is in force. own is what the namespace's ChatQuotas say together,
 // limits what counts for the namespace.
-func ChatQuota(quota *v1alpha1.ChatQuota, own, limits capacity.Limits, now time.Time) {
+func ChatQuota(quota *v1beta1.ChatQuota, own, limits capacity.Limits, now time.Time) {
 	counts := "Limits in force: " + generating(limits)
-	summary := Done(v1alpha1.ReasonEnforced, counts)
+	summary := Done(v1beta1.ReasonEnforced, counts)
 	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name {
-		summary = Done(v1alpha1.ReasonOverridden, counts+". ChatQuota "+decisive(quota, own)+
+		summary = Done(v1beta1.ReasonOverridden, counts+". ChatQuota "+decisive(quota, own)+
 			" decides, since it allows as many or fewer")
 	}
 	summary.apply(&quota.Status.Conditions, quota.Generation, now)
@@ -25,7 +25,7 @@ func ChatQuota(quota *v1alpha1.ChatQuota, own, limits capacity.Limits, now time.
 }
 
 // decisive is the quota that decides in place of this one.
-func decisive(quota *v1alpha1.ChatQuota, own capacity.Limits) string {
+func decisive(quota *v1beta1.ChatQuota, own capacity.Limits) string {
 	if quota.Spec.Generating.Chats != nil {
 		return own.Chats.Quota
 	}
@@ -33,9 +33,9 @@ func decisive(quota *v1alpha1.ChatQuota, own capacity.Limits) string {
 }
 
 // ClusterChatQuota writes the conditions of the ClusterChatQuota, with the limits that are in force.
-func ClusterChatQuota(quota *v1alpha1.ClusterChatQuota, limits capacity.ClusterLimits, now time.Time) {
+func ClusterChatQuota(quota *v1beta1.ClusterChatQuota, limits capacity.ClusterLimits, now time.Time) {
 	all, each := limits.All, limits.Namespace
-	Done(v1alpha1.ReasonEnforced, "Limits in force: "+generating(all)+" in all namespaces together, "+
+	Done(v1beta1.ReasonEnforced, "Limits in force: "+generating(all)+" in all namespaces together, "+
 		generating(each)+" in a namespace without a ChatQuota for them").apply(&quota.Status.Conditions, quota.Generation,
 		now)
 	quota.Status.ObservedGeneration = quota.Generation

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -23,22 +23,22 @@ type Summary struct {
 	// Ready is True when nothing is left to do, Unknown while work is under way, False when a person is needed.
 	Ready metav1.ConditionStatus
 	// Reason and Message of Ready, and of Reconciling or Stalled with it.
-	Reason  v1alpha1.ConditionReason
+	Reason  v1beta1.ConditionReason
 	Message string
 }
 
 // Done says that nothing is left to do.
-func Done(reason v1alpha1.ConditionReason, message string) Summary {
+func Done(reason v1beta1.ConditionReason, message string) Summary {
 	return Summary{Ready: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
 // Working says that work is under way, or waits for something that will come.
-func Working(reason v1alpha1.ConditionReason, message string) Summary {
+func Working(reason v1beta1.ConditionReason, message string) Summary {
 	return Summary{Ready: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
 // Failed says that a person is needed.
-func Failed(reason v1alpha1.ConditionReason, message string) Summary {
+func Failed(reason v1beta1.ConditionReason, message string) Summary {
 	return Summary{Ready: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
@@ -47,11 +47,11 @@ const maxConditionMessage = 32768
 
 // apply writes the summary into the conditions and keeps those of other types.
 func (s Summary) apply(conditions *[]metav1.Condition, generation int64, now time.Time) {
-	set(conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: s.Ready, Reason: string(s.Reason),
+	set(conditions, metav1.Condition{Type: v1beta1.ConditionReady, Status: s.Ready, Reason: string(s.Reason),
 		Message: s.Message},
 		generation, now)
-	setOrRemove(conditions, v1alpha1.ConditionReconciling, s.Ready == metav1.ConditionUnknown, s, generation, now)
-	setOrRemove(conditions, v1alpha1.ConditionStalled, s.Ready == metav1.ConditionFalse, s, generation, now)
+	setOrRemove(conditions, v1beta1.ConditionReconciling, s.Ready == metav1.ConditionUnknown, s, generation, now)
+	setOrRemove(conditions, v1beta1.ConditionStalled, s.Ready == metav1.ConditionFalse, s, generation, now)
 }
 
 func setOrRemove(conditions *[]metav1.Condition, conditionType string, on bool, s Summary, generation int64,

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	parley "parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
 	"parley.dev/parley/internal/chat/modelconfig"
@@ -49,75 +49,75 @@ func checkInvariants(t *testing.T, conditions []metav1.Condition, generation int
 			t.Errorf("%s has reason %q and transition time %v", c.Type, c.Reason, c.LastTransitionTime)
 		}
 	}
-	if _, ok := seen[v1alpha1.ConditionReady]; !ok {
+	if _, ok := seen[v1beta1.ConditionReady]; !ok {
 		t.Error("Ready is absent")
 	}
-	_, reconciling := seen[v1alpha1.ConditionReconciling]
-	_, stalled := seen[v1alpha1.ConditionStalled]
+	_, reconciling := seen[v1beta1.ConditionReconciling]
+	_, stalled := seen[v1beta1.ConditionStalled]
 	if reconciling && stalled {
 		t.Error("Reconciling and Stalled are both present")
 	}
-	if ready := seen[v1alpha1.ConditionReady].Status; (ready == metav1.ConditionUnknown) != reconciling ||
+	if ready := seen[v1beta1.ConditionReady].Status; (ready == metav1.ConditionUnknown) != reconciling ||
 		(ready == metav1.ConditionFalse) != stalled {
 		t.Errorf("Ready is %s, Reconciling %v, Stalled %v", ready, reconciling, stalled)
 	}
 }
 
 func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
-	generating := &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p"}
-	executing := &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionExecuteTools, Pod: "p"}
-	turn := &v1alpha1.TurnStatus{Message: "m"}
-	blocked := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create one"}
-	failure := &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited,
+	generating := &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant, Pod: "p"}
+	executing := &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionExecuteTools, Pod: "p"}
+	turn := &v1beta1.TurnStatus{Message: "m"}
+	blocked := &v1beta1.GenerationError{Reason: v1beta1.ErrorModelConfigNotFound, Message: "create one"}
+	failure := &v1beta1.LastError{GenerationError: v1beta1.GenerationError{Reason: v1beta1.ErrorRateLimited,
 		Message: "wait"}}
 	for name, c := range map[string]struct {
-		status v1alpha1.ChatStatus
+		status v1beta1.ChatStatus
 		facts  parley.ChatFacts
 		want   status.Status
 		reason string
 	}{
-		"no message yet": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{}, status.CurrentStatus,
+		"no message yet": {v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting}, parley.ChatFacts{}, status.CurrentStatus,
 			"AwaitingFirstMessage"},
-		"beginning": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Beginning: true},
+		"beginning": {v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting}, parley.ChatFacts{Beginning: true},
 			status.InProgressStatus, "Starting"},
-		"answered": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: turn}, parley.ChatFacts{},
+		"answered": {v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting, Turn: turn}, parley.ChatFacts{},
 			status.CurrentStatus, "Answered"},
-		"ended by the limit": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting,
-			Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}}, parley.ChatFacts{}, status.CurrentStatus,
+		"ended by the limit": {v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting,
+			Turn: &v1beta1.TurnStatus{Result: v1beta1.TurnMaxStepsReached}}, parley.ChatFacts{}, status.CurrentStatus,
 			"MaxStepsReached"},
-		"ended by a tool": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting,
-			Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"}}, parley.ChatFacts{},
+		"ended by a tool": {v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting,
+			Turn: &v1beta1.TurnStatus{Result: v1beta1.TurnStoppedAfterTool, StoppedBy: "plan"}}, parley.ChatFacts{},
 			status.CurrentStatus, "StoppedAfterTool"},
-		"without a model": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Blocked: blocked},
+		"without a model": {v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting}, parley.ChatFacts{Blocked: blocked},
 			status.FailedStatus, "ModelConfigNotFound"},
-		"generating": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: generating, Turn: turn},
+		"generating": {v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Generation: generating, Turn: turn},
 			parley.ChatFacts{}, status.InProgressStatus, "Generating"},
-		"running tools": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: executing, Turn: turn},
+		"running tools": {v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Generation: executing, Turn: turn},
 			parley.ChatFacts{}, status.InProgressStatus, "ExecutingTools"},
-		"pod starting": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: generating, Turn: turn},
+		"pod starting": {v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Generation: generating, Turn: turn},
 			parley.ChatFacts{PodStarting: "pulling"}, status.InProgressStatus, "WaitingForPod"},
-		"running without a pod": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{},
+		"running without a pod": {v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Turn: turn}, parley.ChatFacts{},
 			status.InProgressStatus, "Generating"},
-		"interrupting": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatInterrupting, Turn: turn}, parley.ChatFacts{},
+		"interrupting": {v1beta1.ChatStatus{Phase: v1beta1.ChatInterrupting, Turn: turn}, parley.ChatFacts{},
 			status.InProgressStatus, "Interrupting"},
-		"suspended": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
+		"suspended": {v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Turn: turn},
 			parley.ChatFacts{Held: machine.Suspended}, status.InProgressStatus, "Suspended"},
-		"class missing": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
-			parley.ChatFacts{Held: machine.ReferenceMissing, MissingReference: &v1alpha1.GenerationError{
-				Reason: v1alpha1.ErrorChatClassNotFound, Message: "gone"}}, status.InProgressStatus, "ChatClassNotFound"},
-		"held by a quota": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
+		"class missing": {v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Turn: turn},
+			parley.ChatFacts{Held: machine.ReferenceMissing, MissingReference: &v1beta1.GenerationError{
+				Reason: v1beta1.ErrorChatClassNotFound, Message: "gone"}}, status.InProgressStatus, "ChatClassNotFound"},
+		"held by a quota": {v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Turn: turn},
 			parley.ChatFacts{Held: machine.NoCapacity, NoCapacity: "ChatQuota"}, status.InProgressStatus, "WaitingForCapacity"},
-		"waiting for a person": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRequiresAction, Turn: turn}, parley.ChatFacts{},
+		"waiting for a person": {v1beta1.ChatStatus{Phase: v1beta1.ChatRequiresAction, Turn: turn}, parley.ChatFacts{},
 			status.InProgressStatus, "RequiresAction"},
-		"failed": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn, LastError: failure},
+		"failed": {v1beta1.ChatStatus{Phase: v1beta1.ChatError, Turn: turn, LastError: failure},
 			parley.ChatFacts{}, status.FailedStatus, "RateLimited"},
-		"failed, without reason": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn}, parley.ChatFacts{},
+		"failed, without reason": {v1beta1.ChatStatus{Phase: v1beta1.ChatError, Turn: turn}, parley.ChatFacts{},
 			status.FailedStatus, "InternalError"},
 	} {
 		for mark, marked := range marks {
 			t.Run(name+mark, func(t *testing.T) {
-				chat := &v1alpha1.Chat{
-					TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"},
+				chat := &v1beta1.Chat{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "Chat"},
 					ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 3}, Status: *c.status.DeepCopy(),
 				}
 				c.facts.Generation, c.facts.Now = 3, now
@@ -128,7 +128,7 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 					t.Errorf("kstatus says %s, want %s", got, c.want)
 				}
 				for _, condition := range chat.Status.Conditions {
-					if condition.Type == v1alpha1.ConditionReady && condition.Reason != c.reason {
+					if condition.Type == v1beta1.ConditionReady && condition.Reason != c.reason {
 						t.Errorf("Ready's reason is %s, want %s", condition.Reason, c.reason)
 					}
 				}
@@ -142,16 +142,16 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 }
 
 // marks are what a chat says besides how it stands.
-var marks = map[string]func(*v1alpha1.ChatStatus){
-	"":                      func(*v1alpha1.ChatStatus) {},
-	", truncated":           func(st *v1alpha1.ChatStatus) { parley.MarkTruncated(st, "m", true, now) },
-	", without its advisor": func(st *v1alpha1.ChatStatus) { parley.MarkAdvisor(st, noAdvice, now) },
+var marks = map[string]func(*v1beta1.ChatStatus){
+	"":                      func(*v1beta1.ChatStatus) {},
+	", truncated":           func(st *v1beta1.ChatStatus) { parley.MarkTruncated(st, "m", true, now) },
+	", without its advisor": func(st *v1beta1.ChatStatus) { parley.MarkAdvisor(st, noAdvice, now) },
 }
 
-var noAdvice = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create it"}
+var noAdvice = &v1beta1.GenerationError{Reason: v1beta1.ErrorModelConfigNotFound, Message: "create it"}
 
 func TestAMissingAdvisorIsACondition(t *testing.T) {
-	var st v1alpha1.ChatStatus
+	var st v1beta1.ChatStatus
 	said := func() *metav1.Condition { return meta.FindStatusCondition(st.Conditions, "AdvisorUnavailable") }
 	parley.MarkAdvisor(&st, nil, now)
 	if said() != nil {
@@ -165,7 +165,7 @@ func TestAMissingAdvisorIsACondition(t *testing.T) {
 	if got := said(); got == nil || *got != want {
 		t.Errorf("got %+v", got)
 	}
-	parley.MarkAdvisor(&st, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigInvalid, Message: "correct it"},
+	parley.MarkAdvisor(&st, &v1beta1.GenerationError{Reason: v1beta1.ErrorModelConfigInvalid, Message: "correct it"},
 		now.Add(time.Hour))
 	if got := said(); got == nil || got.Reason != "ModelConfigInvalid" || !got.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("with another reason it is %+v", got)
@@ -177,30 +177,30 @@ func TestAMissingAdvisorIsACondition(t *testing.T) {
 }
 
 func TestKstatusUnderstandsEveryStateOfAUserMessage(t *testing.T) {
-	failure := &v1alpha1.TurnOutcome{Result: v1alpha1.TurnFailed, Reason: v1alpha1.ErrorRateLimited, Error: "wait"}
+	failure := &v1beta1.TurnOutcome{Result: v1beta1.TurnFailed, Reason: v1beta1.ErrorRateLimited, Error: "wait"}
 	for name, c := range map[string]struct {
 		summary parley.Summary
 		want    status.Status
 		settled bool
 	}{
-		"being answered": {parley.OfTurn(&v1alpha1.TurnOutcome{}), status.InProgressStatus, false},
-		"answered": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnAnswered}), status.CurrentStatus,
+		"being answered": {parley.OfTurn(&v1beta1.TurnOutcome{}), status.InProgressStatus, false},
+		"answered": {parley.OfTurn(&v1beta1.TurnOutcome{Result: v1beta1.TurnAnswered}), status.CurrentStatus,
 			true},
-		"ended by the limit": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnMaxStepsReached}),
+		"ended by the limit": {parley.OfTurn(&v1beta1.TurnOutcome{Result: v1beta1.TurnMaxStepsReached}),
 			status.CurrentStatus, true},
-		"ended by a tool": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnStoppedAfterTool,
+		"ended by a tool": {parley.OfTurn(&v1beta1.TurnOutcome{Result: v1beta1.TurnStoppedAfterTool,
 			StoppedBy: "plan"}), status.CurrentStatus, true},
 		"failed": {parley.OfTurn(failure), status.FailedStatus,
 			true},
-		"failed, unknown": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnFailed}), status.FailedStatus, true},
-		"interrupted": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnInterrupted}), status.FailedStatus,
+		"failed, unknown": {parley.OfTurn(&v1beta1.TurnOutcome{Result: v1beta1.TurnFailed}), status.FailedStatus, true},
+		"interrupted": {parley.OfTurn(&v1beta1.TurnOutcome{Result: v1beta1.TurnInterrupted}), status.FailedStatus,
 			true},
-		"queued":   {parley.Working(v1alpha1.ReasonQueued, "waits"), status.InProgressStatus, false},
-		"rejected": {parley.Failed(v1alpha1.ReasonQueueFull, "full"), status.FailedStatus, true},
+		"queued":   {parley.Working(v1beta1.ReasonQueued, "waits"), status.InProgressStatus, false},
+		"rejected": {parley.Failed(v1beta1.ReasonQueueFull, "full"), status.FailedStatus, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &v1alpha1.ChatMessage{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatMessage"},
+			m := &v1beta1.ChatMessage{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ChatMessage"},
 				ObjectMeta: metav1.ObjectMeta{Name: "m", Generation: 1},
 			}
 			parley.Message(&m.Status, c.summary, 1, now)
@@ -232,9 +232,9 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 			CABundle: &modelconfig.CABundleProblem{Found: true}}, status.FailedStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := &v1alpha1.ChatModelConfig{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatModelConfig"},
-				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}, Spec: v1alpha1.ChatModelConfigSpec{Default: true},
+			config := &v1beta1.ChatModelConfig{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ChatModelConfig"},
+				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}, Spec: v1beta1.ChatModelConfigSpec{Default: true},
 			}
 			parley.ModelConfig(config, c.facts, now)
 			checkInvariants(t, config.Status.Conditions, 1)
@@ -246,14 +246,14 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 }
 
 func TestAModelConfigSaysWhichReferencesLeadNowhere(t *testing.T) {
-	config := &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 3}}
+	config := &v1beta1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 3}}
 	said := func(missing ...string) (ready, unresolved *metav1.Condition) {
 		parley.ModelConfig(config, parley.ModelConfigFacts{Missing: missing}, now)
-		return meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionReady),
-			meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionReferencesUnresolved)
+		return meta.FindStatusCondition(config.Status.Conditions, v1beta1.ConditionReady),
+			meta.FindStatusCondition(config.Status.Conditions, v1beta1.ConditionReferencesUnresolved)
 	}
 	ready, unresolved := said("gone", "off")
-	if ready.Status != metav1.ConditionTrue || v1alpha1.ReasonOf(ready) != v1alpha1.ReasonAccepted {
+	if ready.Status != metav1.ConditionTrue || v1beta1.ReasonOf(ready) != v1beta1.ReasonAccepted {
 		t.Errorf("Ready is %+v", ready)
 	}
 	want := metav1.Condition{
@@ -279,36 +279,36 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 	two, nine := new(int32(2)), new(int32(9))
 	for name, c := range map[string]struct {
 		own     capacity.Limits
-		spec    v1alpha1.GeneratingLimits
+		spec    v1beta1.GeneratingLimits
 		reason  string
 		message string
 	}{
 		"alone": {
-			capacity.Limits{Chats: capacity.Limit{Max: 2, Quota: "a"}}, v1alpha1.GeneratingLimits{Chats: two},
+			capacity.Limits{Chats: capacity.Limit{Max: 2, Quota: "a"}}, v1beta1.GeneratingLimits{Chats: two},
 			"Enforced", "Limits in force: 2 chats and 1000 sub-chats generating at once",
 		},
 		"smaller in one number": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 9, Quota: "a"}},
-			v1alpha1.GeneratingLimits{Chats: two, SubChats: nine},
+			v1beta1.GeneratingLimits{Chats: two, SubChats: nine},
 			"Enforced", "Limits in force: 1 chat and 9 sub-chats generating at once",
 		},
 		"larger in chats": {
-			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}}, v1alpha1.GeneratingLimits{Chats: two},
+			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}}, v1beta1.GeneratingLimits{Chats: two},
 			"Overridden",
 			"Limits in force: 1 chat and 1000 sub-chats generating at once. ChatQuota b decides, since it allows as many " +
 				"or fewer",
 		},
 		"larger in sub-chats": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 3, Quota: "c"}},
-			v1alpha1.GeneratingLimits{SubChats: nine},
+			v1beta1.GeneratingLimits{SubChats: nine},
 			"Overridden",
 			"Limits in force: 1 chat and 3 sub-chats generating at once. ChatQuota c decides, since it allows as many or fewer",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			quota := &v1alpha1.ChatQuota{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatQuota"},
-				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 2}, Spec: v1alpha1.ChatQuotaSpec{Generating: c.spec},
+			quota := &v1beta1.ChatQuota{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ChatQuota"},
+				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 2}, Spec: v1beta1.ChatQuotaSpec{Generating: c.spec},
 			}
 			parley.ChatQuota(quota, c.own, c.own.Or(capacity.OfCluster(nil).Namespace), now)
 			checkInvariants(t, quota.Status.Conditions, 2)
@@ -323,10 +323,10 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 }
 
 func TestKstatusUnderstandsTheClusterQuota(t *testing.T) {
-	quota := &v1alpha1.ClusterChatQuota{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ClusterChatQuota"},
+	quota := &v1beta1.ClusterChatQuota{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ClusterChatQuota"},
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 2},
-		Status:     v1alpha1.ChatQuotaStatus{ObservedGeneration: -1},
+		Status:     v1beta1.ChatQuotaStatus{ObservedGeneration: -1},
 	}
 	if got := computed(t, quota); got != status.InProgressStatus {
 		t.Errorf("before it is in force kstatus says %s", got)
@@ -339,10 +339,10 @@ func TestKstatusUnderstandsTheClusterQuota(t *testing.T) {
 }
 
 func TestUnobservedObjectIsInProgress(t *testing.T) {
-	chat := &v1alpha1.Chat{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"},
+	chat := &v1beta1.Chat{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "Chat"},
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1},
-		Status:     v1alpha1.ChatStatus{ObservedGeneration: -1}, // As the schema's default has it.
+		Status:     v1beta1.ChatStatus{ObservedGeneration: -1}, // As the schema's default has it.
 	}
 	if got := computed(t, chat); got != status.InProgressStatus {
 		t.Errorf("kstatus says %s", got)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/printable"
 )
 
@@ -16,12 +16,12 @@ import (
 const maxNamed = 5
 
 // requiredOf says what clients and people have to do.
-func requiredOf(required *v1alpha1.RequiresActionStatus) string {
+func requiredOf(required *v1beta1.RequiresActionStatus) string {
 	var clients, people []string
 	if required != nil {
 		for i := range required.ToolCalls {
 			switch call := &required.ToolCalls[i]; {
-			case call.Kind == v1alpha1.RequiresClient:
+			case call.Kind == v1beta1.RequiresClient:
 				clients = append(clients, call.Name)
 			case call.Decision == nil:
 				people = append(people, call.Name)

@@ -6,17 +6,17 @@ package conditions
 import (
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func TestRequiredActionMessageListsPendingTools(t *testing.T) {
-	call := func(kind v1alpha1.RequiredAction, name string) v1alpha1.PendingToolCall {
-		return v1alpha1.PendingToolCall{Kind: kind, Name: name}
+	call := func(kind v1beta1.RequiredAction, name string) v1beta1.PendingToolCall {
+		return v1beta1.PendingToolCall{Kind: kind, Name: name}
 	}
-	approval, client := v1alpha1.RequiresApproval, v1alpha1.RequiresClient
+	approval, client := v1beta1.RequiresApproval, v1beta1.RequiresClient
 	decided := call(approval, "execute")
-	decided.Decision = &v1alpha1.ToolDecision{}
-	for want, calls := range map[string][]v1alpha1.PendingToolCall{
+	decided.Decision = &v1beta1.ToolDecision{}
+	for want, calls := range map[string][]v1beta1.PendingToolCall{
 		"A client must bring the results of open_ticket: see status.requiresAction": {call(client, "open_ticket")},
 		"People must decide about execute: see status.requiresAction": {
 			call(approval, "execute"), call(approval, "execute")},
@@ -28,7 +28,7 @@ func TestRequiredActionMessageListsPendingTools(t *testing.T) {
 		"People must decide about a [2Jb: see status.requiresAction": {call(approval, "a\x1b[2Jb")},
 		"All calls are decided": {decided},
 	} {
-		if got := requiredOf(&v1alpha1.RequiresActionStatus{ToolCalls: calls}); got != want {
+		if got := requiredOf(&v1beta1.RequiresActionStatus{ToolCalls: calls}); got != want {
 			t.Errorf("said %q, want %q", got, want)
 		}
 	}

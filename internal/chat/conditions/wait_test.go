@@ -10,78 +10,78 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/machine"
 )
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-func pendingCall(kind v1alpha1.RequiredAction, cause v1alpha1.ApprovalCause) v1alpha1.PendingToolCall {
-	return v1alpha1.PendingToolCall{ID: string(kind) + string(cause), Kind: kind, ApprovalCause: cause}
+func pendingCall(kind v1beta1.RequiredAction, cause v1beta1.ApprovalCause) v1beta1.PendingToolCall {
+	return v1beta1.PendingToolCall{ID: string(kind) + string(cause), Kind: kind, ApprovalCause: cause}
 }
 
 func TestWaitSaysWhatEndsIt(t *testing.T) {
 	later := metav1.NewTime(noon.Add(time.Minute))
-	acting := func(calls ...v1alpha1.PendingToolCall) v1alpha1.ChatStatus {
-		return v1alpha1.ChatStatus{Phase: v1alpha1.ChatRequiresAction,
-			RequiresAction: &v1alpha1.RequiresActionStatus{Deadline: later, ToolCalls: calls}}
+	acting := func(calls ...v1beta1.PendingToolCall) v1beta1.ChatStatus {
+		return v1beta1.ChatStatus{Phase: v1beta1.ChatRequiresAction,
+			RequiresAction: &v1beta1.RequiresActionStatus{Deadline: later, ToolCalls: calls}}
 	}
-	running := v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: &v1alpha1.TurnStatus{
-		WaitingFor: []v1alpha1.WaitingCallStatus{{WaitingCall: v1alpha1.WaitingCall{Chat: "sub"}, Deadline: &later}}},
-		Retry: &v1alpha1.RetryStatus{Attempt: 1, Reason: v1alpha1.ErrorOverloaded, At: metav1.NewMicroTime(later.Time)}}
+	running := v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Turn: &v1beta1.TurnStatus{
+		WaitingFor: []v1beta1.WaitingCallStatus{{WaitingCall: v1beta1.WaitingCall{Chat: "sub"}, Deadline: &later}}},
+		Retry: &v1beta1.RetryStatus{Attempt: 1, Reason: v1beta1.ErrorOverloaded, At: metav1.NewMicroTime(later.Time)}}
 	generating := running
-	generating.Generation = &v1alpha1.GenerationStatus{Pod: "p"}
+	generating.Generation = &v1beta1.GenerationStatus{Pod: "p"}
 	held := func(by machine.Reason) ChatFacts { return ChatFacts{Held: by} }
-	blocked := func(by v1alpha1.ErrorReason) ChatFacts {
-		return ChatFacts{Blocked: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
+	blocked := func(by v1beta1.ErrorReason) ChatFacts {
+		return ChatFacts{Blocked: &v1beta1.GenerationError{Reason: by, Message: "why"}}
 	}
-	missing := func(by v1alpha1.ErrorReason) ChatFacts {
+	missing := func(by v1beta1.ErrorReason) ChatFacts {
 		return ChatFacts{Held: machine.ReferenceMissing,
-			MissingReference: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
+			MissingReference: &v1beta1.GenerationError{Reason: by, Message: "why"}}
 	}
 	inTenMinutes := metav1.NewTime(noon.Add(10 * time.Minute))
-	var idle v1alpha1.ChatStatus
-	approval, answer := pendingCall(v1alpha1.RequiresApproval, ""), pendingCall(v1alpha1.RequiresApproval,
-		v1alpha1.ApprovalInputRequired)
+	var idle v1beta1.ChatStatus
+	approval, answer := pendingCall(v1beta1.RequiresApproval, ""), pendingCall(v1beta1.RequiresApproval,
+		v1beta1.ApprovalInputRequired)
 	decided := approval
-	decided.Decision = &v1alpha1.ToolDecision{}
-	client := pendingCall(v1alpha1.RequiresClient, "")
+	decided.Decision = &v1beta1.ToolDecision{}
+	client := pendingCall(v1beta1.RequiresClient, "")
 	for name, c := range map[string]struct {
-		status v1alpha1.ChatStatus
+		status v1beta1.ChatStatus
 		facts  ChatFacts
-		want   v1alpha1.WaitFor
+		want   v1beta1.WaitFor
 		until  *metav1.Time
 	}{
-		"nothing":     {v1alpha1.ChatStatus{}, ChatFacts{}, "", nil},
+		"nothing":     {v1beta1.ChatStatus{}, ChatFacts{}, "", nil},
 		"a model":     {generating, ChatFacts{}, "", nil},
-		"approval":    {acting(client, answer, approval), ChatFacts{}, v1alpha1.WaitForApproval, &later},
-		"an answer":   {acting(client, decided, answer), ChatFacts{}, v1alpha1.WaitForAnswer, &later},
-		"a client":    {acting(decided, client), ChatFacts{}, v1alpha1.WaitForClientResult, &later},
-		"a retry":     {running, held(machine.RetryNotDue), v1alpha1.WaitForRetry, &later},
-		"sub-chats":   {running, held(machine.SubChatsAtWork), v1alpha1.WaitForSubChats, &later},
-		"capacity":    {running, held(machine.NoCapacity), v1alpha1.WaitForCapacity, nil},
-		"a quota":     {running, held(machine.PodRejected), v1alpha1.WaitForQuota, nil},
-		"a workspace": {running, held(machine.WorkspaceStarting), v1alpha1.WaitForWorkspace, nil},
-		"MCP servers": {running, held(machine.ServersStarting), v1alpha1.WaitForMCPServers, nil},
-		"a class in a turn": {running, missing(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass,
+		"approval":    {acting(client, answer, approval), ChatFacts{}, v1beta1.WaitForApproval, &later},
+		"an answer":   {acting(client, decided, answer), ChatFacts{}, v1beta1.WaitForAnswer, &later},
+		"a client":    {acting(decided, client), ChatFacts{}, v1beta1.WaitForClientResult, &later},
+		"a retry":     {running, held(machine.RetryNotDue), v1beta1.WaitForRetry, &later},
+		"sub-chats":   {running, held(machine.SubChatsAtWork), v1beta1.WaitForSubChats, &later},
+		"capacity":    {running, held(machine.NoCapacity), v1beta1.WaitForCapacity, nil},
+		"a quota":     {running, held(machine.PodRejected), v1beta1.WaitForQuota, nil},
+		"a workspace": {running, held(machine.WorkspaceStarting), v1beta1.WaitForWorkspace, nil},
+		"MCP servers": {running, held(machine.ServersStarting), v1beta1.WaitForMCPServers, nil},
+		"a class in a turn": {running, missing(v1beta1.ErrorChatClassNotFound), v1beta1.WaitForChatClass,
 			&inTenMinutes},
-		"a model in a turn": {running, missing(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig,
+		"a model in a turn": {running, missing(v1beta1.ErrorModelConfigNotFound), v1beta1.WaitForModelConfig,
 			&inTenMinutes},
-		"a suspension":         {generating, held(machine.Suspended), v1alpha1.WaitForResume, nil},
-		"a pod":                {generating, ChatFacts{PodStarting: "image"}, v1alpha1.WaitForPod, nil},
-		"a configuration":      {idle, blocked(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig, nil},
-		"a class":              {idle, blocked(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass, nil},
-		"a parent":             {idle, blocked(v1alpha1.ErrorParentNotFound), v1alpha1.WaitForChat, nil},
-		"a budget":             {idle, blocked(v1alpha1.ErrorBudgetReached), v1alpha1.WaitForBudget, nil},
-		"the name of a prompt": {idle, ChatFacts{NoPrompt: &NoPrompt{Message: "m"}}, v1alpha1.WaitForMessage, nil},
-		"the rest of a family": {v1alpha1.ChatStatus{}, ChatFacts{Archiving: true}, v1alpha1.WaitForSubChats, nil},
-		"an archive":           {v1alpha1.ChatStatus{Archived: true}, ChatFacts{}, v1alpha1.WaitForUnarchive, nil},
+		"a suspension":         {generating, held(machine.Suspended), v1beta1.WaitForResume, nil},
+		"a pod":                {generating, ChatFacts{PodStarting: "image"}, v1beta1.WaitForPod, nil},
+		"a configuration":      {idle, blocked(v1beta1.ErrorModelConfigNotFound), v1beta1.WaitForModelConfig, nil},
+		"a class":              {idle, blocked(v1beta1.ErrorChatClassNotFound), v1beta1.WaitForChatClass, nil},
+		"a parent":             {idle, blocked(v1beta1.ErrorParentNotFound), v1beta1.WaitForChat, nil},
+		"a budget":             {idle, blocked(v1beta1.ErrorBudgetReached), v1beta1.WaitForBudget, nil},
+		"the name of a prompt": {idle, ChatFacts{NoPrompt: &NoPrompt{Message: "m"}}, v1beta1.WaitForMessage, nil},
+		"the rest of a family": {v1beta1.ChatStatus{}, ChatFacts{Archiving: true}, v1beta1.WaitForSubChats, nil},
+		"an archive":           {v1beta1.ChatStatus{Archived: true}, ChatFacts{}, v1beta1.WaitForUnarchive, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := *c.status.DeepCopy()
 			c.facts.Now = noon
 			Chat(&st, c.facts)
-			ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+			ready := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionReady)
 			switch w := st.Wait; {
 			case w == nil:
 				if c.want != "" {
@@ -97,7 +97,7 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 }
 
 func TestWaitBeginsWhenItsReasonDoes(t *testing.T) {
-	st := v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: &v1alpha1.GenerationStatus{Pod: "p"}}
+	st := v1beta1.ChatStatus{Phase: v1beta1.ChatRunning, Generation: &v1beta1.GenerationStatus{Pod: "p"}}
 	for _, step := range []struct {
 		after    time.Duration
 		starting string

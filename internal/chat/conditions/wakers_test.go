@@ -28,7 +28,7 @@ func TestDesignDocumentsWakerOfEachWaitReason(t *testing.T) {
 	}
 	table, _, _ = strings.Cut(table, "\n## ")
 	waits := 0
-	for _, found := range reasonDocs.FindAllStringSubmatch(read("../../../api/v1alpha1/chat_conditions.go"), -1) {
+	for _, found := range reasonDocs.FindAllStringSubmatch(read("../../../api/v1beta1/chat_conditions.go"), -1) {
 		comment, reason := found[1], found[2]
 		if !strings.Contains(comment, "Ready (Unknown)") {
 			continue

@@ -6,11 +6,11 @@ package conditions
 import (
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Workspace writes the conditions of a workspace.
-func Workspace(w *v1alpha1.Workspace, s Summary, now time.Time) {
+func Workspace(w *v1beta1.Workspace, s Summary, now time.Time) {
 	s.apply(&w.Status.Conditions, w.Generation, now)
 	w.Status.ObservedGeneration = w.Generation
 }

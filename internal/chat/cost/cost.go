@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // unit is how many micro-units one unit of a currency has, and also the number of tokens that a price is for.
@@ -21,14 +21,14 @@ const unit = 1_000_000
 
 // Of is what a call with that usage costs. It is nil if nothing has a price, if there is no usage, or if a price is no
 // amount, which the API refuses.
-func Of(pricing *v1alpha1.Pricing, usage v1alpha1.TokenUsage) *v1alpha1.Cost {
-	if pricing == nil || usage == (v1alpha1.TokenUsage{}) {
+func Of(pricing *v1beta1.Pricing, usage v1beta1.TokenUsage) *v1beta1.Cost {
+	if pricing == nil || usage == (v1beta1.TokenUsage{}) {
 		return nil
 	}
 	sum := new(big.Int)
 	for _, item := range []struct {
 		tokens int64
-		price  v1alpha1.Amount
+		price  v1beta1.Amount
 	}{
 		{usage.InputTokens, pricing.InputPerMillion},
 		{usage.OutputTokens, pricing.OutputPerMillion}, // Reasoning is part of it.
@@ -46,10 +46,10 @@ func Of(pricing *v1alpha1.Pricing, usage v1alpha1.TokenUsage) *v1alpha1.Cost {
 	if sum.IsInt64() {
 		micros = sum.Int64()
 	}
-	return &v1alpha1.Cost{Currency: pricing.Currency, MicroUnits: micros}
+	return &v1beta1.Cost{Currency: pricing.Currency, MicroUnits: micros}
 }
 
-func or(price, otherwise v1alpha1.Amount) v1alpha1.Amount {
+func or(price, otherwise v1beta1.Amount) v1beta1.Amount {
 	if price == "" {
 		return otherwise
 	}
@@ -57,7 +57,7 @@ func or(price, otherwise v1alpha1.Amount) v1alpha1.Amount {
 }
 
 // Micros is the amount in micro-units. It is false for what is no amount.
-func Micros(amount v1alpha1.Amount) (int64, bool) {
+func Micros(amount v1beta1.Amount) (int64, bool) {
 	whole, fraction, _ := strings.Cut(string(amount), ".")
 	if whole == "" || len(whole) > 9 || len(fraction) > 6 {
 		return 0, false
@@ -68,16 +68,16 @@ func Micros(amount v1alpha1.Amount) (int64, bool) {
 
 // Add returns the costs with one more, which is added to those of its currency. There are at most MaxCurrencies: a cost
 // in yet another one is left out.
-func Add(costs []v1alpha1.Cost, more v1alpha1.Cost) []v1alpha1.Cost {
-	added := Total(costs, []v1alpha1.Cost{more})
-	return added[:min(len(added), max(len(costs), v1alpha1.MaxCurrencies))]
+func Add(costs []v1beta1.Cost, more v1beta1.Cost) []v1beta1.Cost {
+	added := Total(costs, []v1beta1.Cost{more})
+	return added[:min(len(added), max(len(costs), v1beta1.MaxCurrencies))]
 }
 
 // Total is both costs together, in however many currencies they are: unlike Add it leaves none out.
-func Total(costs, more []v1alpha1.Cost) []v1alpha1.Cost {
+func Total(costs, more []v1beta1.Cost) []v1beta1.Cost {
 	costs = slices.Clone(costs)
 	for _, c := range more {
-		i := slices.IndexFunc(costs, func(of v1alpha1.Cost) bool { return of.Currency == c.Currency })
+		i := slices.IndexFunc(costs, func(of v1beta1.Cost) bool { return of.Currency == c.Currency })
 		if i < 0 {
 			costs = append(costs, c)
 			continue
@@ -88,7 +88,7 @@ func Total(costs, more []v1alpha1.Cost) []v1alpha1.Cost {
 }
 
 // Sum is both costs together, as Add has it.
-func Sum(costs, more []v1alpha1.Cost) []v1alpha1.Cost {
+func Sum(costs, more []v1beta1.Cost) []v1beta1.Cost {
 	for _, c := range more {
 		costs = Add(costs, c)
 	}
@@ -96,7 +96,7 @@ func Sum(costs, more []v1alpha1.Cost) []v1alpha1.Cost {
 }
 
 // Spent is what was spent in a currency, in micro-units.
-func Spent(costs []v1alpha1.Cost, currency v1alpha1.Currency) int64 {
+func Spent(costs []v1beta1.Cost, currency v1beta1.Currency) int64 {
 	for _, c := range costs {
 		if c.Currency == currency {
 			return c.MicroUnits
@@ -106,7 +106,7 @@ func Spent(costs []v1alpha1.Cost, currency v1alpha1.Currency) int64 {
 }
 
 // String writes money as people do, such as "0.0042 USD".
-func String(micros int64, currency v1alpha1.Currency) string {
+func String(micros int64, currency v1beta1.Currency) string {
 	fraction := fmt.Sprintf("%06d", micros%unit)
 	cents, rest := fraction[:2], strings.TrimRight(fraction[2:], "0")
 	return fmt.Sprintf("%d.%s%s %s", micros/unit, cents, rest, currency)

@@ -4,21 +4,21 @@
 package history
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/text/content"
 )
 
 // MayBeCertain reports whether Certain can hold for a message of that name. For any other, an old view is not worth the
 // reading.
-func MayBeCertain(chat *v1alpha1.Chat, name string) bool {
+func MayBeCertain(chat *v1beta1.Chat, name string) bool {
 	return CommittedHash(chat, name) != "" || fence.ChatOfResult(name) == chat.Name
 }
 
 // Certain reports whether a message says what the chat has committed under its name, however old the view of it is: it
 // was generated for this chat, and so never changes, or it is one of which the chat's status says what was committed.
 // Of others only the API server's newest word tells.
-func Certain(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+func Certain(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 	if g := m.Spec.Generation; g != nil {
 		return g.ChatUID == string(chat.UID)
 	}
@@ -28,7 +28,7 @@ func Certain(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 
 // CommittedHash is the hash of what the User message of that name said when it was committed, as the chat's status
 // says it; empty where it says nothing of it.
-func CommittedHash(chat *v1alpha1.Chat, name string) string {
+func CommittedHash(chat *v1beta1.Chat, name string) string {
 	if commit := RecordedBy(chat, name); commit != nil {
 		return commit.ContentHash
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // world is a chat and its messages as the API server holds them, and the chain as it must be.
@@ -33,7 +33,7 @@ func (w *world) step(isUser bool) {
 		w.nodes[name] = n
 	} else {
 		w.nodes[name] = Node{Name: name, UID: name}
-		w.ref.Tail = append(w.ref.Tail, v1alpha1.CommittedMessage{Message: name, UID: name, Parent: w.ref.Head,
+		w.ref.Tail = append(w.ref.Tail, v1beta1.CommittedMessage{Message: name, UID: name, Parent: w.ref.Head,
 			Position: w.ref.Length, HistoryVersion: int64(w.made)})
 	}
 	w.ref.Head = name

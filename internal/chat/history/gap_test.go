@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // TestDamagedChainKeepsMessagesBeforeFirstGap deletes messages of chains that were cut and grew again,
@@ -49,7 +49,7 @@ func TestDamagedChainKeepsMessagesBeforeFirstGap(t *testing.T) {
 }
 
 func TestTailPlacesMessagesDespiteMissingOthers(t *testing.T) {
-	ref := Ref{Head: "reply", Length: 4, Tail: []v1alpha1.CommittedMessage{
+	ref := Ref{Head: "reply", Length: 4, Tail: []v1beta1.CommittedMessage{
 		{Message: "u2", Parent: "gone", Position: 2, HistoryVersion: 3}}}
 	nodes := []Node{user("u0", "", 0), {Name: "u2"}, reply("reply", "u2", 3)}
 	if kept, missing := Whole(ref, nodes); missing != 1 || len(kept) != 1 || kept[0].Name != "u0" {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func user(name, parent string, index int64) Node {
@@ -41,7 +41,7 @@ func names(chain []Node) []string {
 func TestWalkReturnsWholeChainOrError(t *testing.T) {
 	u0, a1, u2 := user("u0", "", 0), reply("a1", "u0", 1), user("u2", "a1", 2)
 	unplaced := Node{Name: "u2"}
-	tail := []v1alpha1.CommittedMessage{{Message: "u2", UID: "uid", Parent: "a1", Position: 2, HistoryVersion: 3}}
+	tail := []v1beta1.CommittedMessage{{Message: "u2", UID: "uid", Parent: "a1", Position: 2, HistoryVersion: 3}}
 	ofTail := Node{Name: "u2", UID: "uid"}
 	follows := reply("a3", "u2", 3)
 	follows.Follows = tail

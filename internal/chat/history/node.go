@@ -17,7 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Node is what this package needs to know of a message.
@@ -33,9 +33,9 @@ type Node struct {
 	// Version of the history that the message's commit made.
 	Version int64
 	// Commit of a message of a person or a client; nil for a generated one, and where it is not known.
-	Commit *v1alpha1.CommittedMessage
+	Commit *v1beta1.CommittedMessage
 	// Follows are the commits that a generated message records: those between it and the generated message before.
-	Follows []v1alpha1.CommittedMessage
+	Follows []v1beta1.CommittedMessage
 }
 
 // Ref is what a chat says of its history: Chat.status.history and Chat.status.internal.tail.
@@ -47,7 +47,7 @@ type Ref struct {
 	// From is the index of the oldest message that Walk goes to; 0: the first.
 	From int64
 	// Tail are the commits behind the newest generated message.
-	Tail []v1alpha1.CommittedMessage
+	Tail []v1beta1.CommittedMessage
 }
 
 // unknown is the position in a commit of which a cache has name and version alone.
@@ -55,8 +55,8 @@ const unknown = -1
 
 // Named is what a cache keeps of a commit that a generated message records: its version, and its name unless it is the
 // last one, which is the parent of the message.
-func Named(commit *v1alpha1.CommittedMessage, last bool) v1alpha1.CommittedMessage {
-	named := v1alpha1.CommittedMessage{Message: commit.Message, HistoryVersion: commit.HistoryVersion, Position: unknown}
+func Named(commit *v1beta1.CommittedMessage, last bool) v1beta1.CommittedMessage {
+	named := v1beta1.CommittedMessage{Message: commit.Message, HistoryVersion: commit.HistoryVersion, Position: unknown}
 	if last {
 		named.Message = ""
 	}
@@ -64,7 +64,7 @@ func Named(commit *v1alpha1.CommittedMessage, last bool) v1alpha1.CommittedMessa
 }
 
 // Records reports whether the generated message, which may be as a cache keeps it, records these commits.
-func Records(m *v1alpha1.ChatMessage, tail []v1alpha1.CommittedMessage) bool {
+func Records(m *v1beta1.ChatMessage, tail []v1beta1.CommittedMessage) bool {
 	for i := range m.Spec.Follows {
 		if m.Spec.Follows[i].Position == unknown && i < len(tail) {
 			tail = slices.Clone(tail)
@@ -75,9 +75,9 @@ func Records(m *v1alpha1.ChatMessage, tail []v1alpha1.CommittedMessage) bool {
 }
 
 // commits are the newest commits that are known of messages, by name.
-type commits map[string]*v1alpha1.CommittedMessage
+type commits map[string]*v1beta1.CommittedMessage
 
-func (c commits) note(recorded []v1alpha1.CommittedMessage) {
+func (c commits) note(recorded []v1beta1.CommittedMessage) {
 	for i := range recorded {
 		commit := &recorded[i]
 		if commit.Position == unknown {
@@ -102,14 +102,14 @@ func (c commits) place(n Node) Node {
 	return n.at(commit)
 }
 
-func (n Node) at(commit *v1alpha1.CommittedMessage) Node {
+func (n Node) at(commit *v1beta1.CommittedMessage) Node {
 	n.Placed, n.Parent, n.Index, n.Version = true, commit.Parent, commit.Position, commit.HistoryVersion
 	n.Commit = commit
 	return n
 }
 
 // Tail are the commits at the end of the chain, behind its newest generated message.
-func Tail(chain []Node) (tail []v1alpha1.CommittedMessage) {
+func Tail(chain []Node) (tail []v1beta1.CommittedMessage) {
 	from := len(chain)
 	for from > 0 && chain[from-1].Commit != nil {
 		from--

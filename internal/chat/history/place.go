@@ -6,11 +6,11 @@ package history
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // RefOf is what the chat says of its history, of which Walk is to read all.
-func RefOf(chat *v1alpha1.Chat) Ref {
+func RefOf(chat *v1beta1.Chat) Ref {
 	ref := Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
 	if turn := commitOfTurn(chat); turn != nil { // The reply behind it may have been deleted.
 		ref.Tail = append(ref.Tail, *turn)
@@ -20,7 +20,7 @@ func RefOf(chat *v1alpha1.Chat) Ref {
 }
 
 // NewestGenerated is the name of the newest generated message of the history; empty if there is none.
-func NewestGenerated(chat *v1alpha1.Chat) string {
+func NewestGenerated(chat *v1beta1.Chat) string {
 	if tail := chat.Status.Internal.Tail; len(tail) > 0 {
 		return tail[0].Parent
 	}
@@ -28,7 +28,7 @@ func NewestGenerated(chat *v1alpha1.Chat) string {
 }
 
 // NodeOf is the message where it says that it stands itself. A note stands nowhere in a history, only beside one.
-func NodeOf(m *v1alpha1.ChatMessage) Node {
+func NodeOf(m *v1beta1.ChatMessage) Node {
 	n := Node{Name: m.Name, UID: string(m.UID), Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
 	switch g, st := m.Spec.Generation, &m.Status; {
 	case m.Spec.IsNote():
@@ -38,9 +38,9 @@ func NodeOf(m *v1alpha1.ChatMessage) Node {
 		if m.Spec.Index != nil {
 			n.Placed, n.Index = true, *m.Spec.Index
 		}
-	case st.State == v1alpha1.MessageCommitted && st.Index != nil:
+	case st.State == v1beta1.MessageCommitted && st.Index != nil:
 		// That may be all that is left of its commit: the reply that recorded it may have been deleted.
-		return n.at(&v1alpha1.CommittedMessage{Message: m.Name, UID: n.UID, Parent: st.Parent, Position: *st.Index,
+		return n.at(&v1beta1.CommittedMessage{Message: m.Name, UID: n.UID, Parent: st.Parent, Position: *st.Index,
 			HistoryVersion: st.HistoryVersion, ContentHash: st.ContentHash, StoppedBy: st.StoppedBy,
 			CallsCanceledReasonBefore: st.CallsCanceledReasonBefore})
 	}
@@ -49,7 +49,7 @@ func NodeOf(m *v1alpha1.ChatMessage) Node {
 
 // RecordedBy is the commit of the message of that name that the chat's own status records; nil if it says nothing of
 // it. It does of all behind the newest generated message, and of the message that began the newest turn.
-func RecordedBy(chat *v1alpha1.Chat, name string) *v1alpha1.CommittedMessage {
+func RecordedBy(chat *v1beta1.Chat, name string) *v1beta1.CommittedMessage {
 	for i := range chat.Status.Internal.Tail {
 		if commit := &chat.Status.Internal.Tail[i]; commit.Message == name {
 			return commit
@@ -63,18 +63,18 @@ func RecordedBy(chat *v1alpha1.Chat, name string) *v1alpha1.CommittedMessage {
 
 // commitOfTurn is the commit of the message that began the newest turn, but for how the turn before ended; nil without
 // a turn.
-func commitOfTurn(chat *v1alpha1.Chat) *v1alpha1.CommittedMessage {
+func commitOfTurn(chat *v1beta1.Chat) *v1beta1.CommittedMessage {
 	t, in := chat.Status.Turn, &chat.Status.Internal.Turn
 	if t == nil {
 		return nil
 	}
-	return &v1alpha1.CommittedMessage{Message: t.Message, UID: in.MessageUID, Parent: t.Parent, Position: t.Index,
+	return &v1beta1.CommittedMessage{Message: t.Message, UID: in.MessageUID, Parent: t.Parent, Position: t.Index,
 		HistoryVersion: t.HistoryVersion, ContentHash: in.ContentHash,
 		CallsCanceledReasonBefore: in.CallsCanceledReasonBefore}
 }
 
 // Of is the message where it stands, by the chat's word or else by its own, which may be late.
-func Of(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) Node {
+func Of(chat *v1beta1.Chat, m *v1beta1.ChatMessage) Node {
 	if commit := recorded(chat, m); commit != nil {
 		return NodeOf(m).at(commit)
 	}
@@ -82,7 +82,7 @@ func Of(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) Node {
 }
 
 // recorded is the commit of the message that the chat's own status records; nil if it says nothing of it.
-func recorded(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.CommittedMessage {
+func recorded(chat *v1beta1.Chat, m *v1beta1.ChatMessage) *v1beta1.CommittedMessage {
 	if commit := RecordedBy(chat, m.Name); commit != nil && Is(commit, m) {
 		return commit
 	}
@@ -90,12 +90,12 @@ func recorded(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.CommittedM
 }
 
 // Is reports whether the commit is of that message, and not of an earlier one of its name.
-func Is(commit *v1alpha1.CommittedMessage, m *v1alpha1.ChatMessage) bool {
+func Is(commit *v1beta1.CommittedMessage, m *v1beta1.ChatMessage) bool {
 	return commit.Message == m.Name && (commit.UID == "" || commit.UID == string(m.UID))
 }
 
 // Follows reports whether the generated message of the chat follows the message, with nothing generated in between.
-func Follows(chat *v1alpha1.Chat, generated, m *v1alpha1.ChatMessage) bool {
+func Follows(chat *v1beta1.Chat, generated, m *v1beta1.ChatMessage) bool {
 	if g := generated.Spec.Generation; g == nil || g.ChatUID != string(chat.UID) {
 		return false
 	}
@@ -108,7 +108,7 @@ func Follows(chat *v1alpha1.Chat, generated, m *v1alpha1.ChatMessage) bool {
 }
 
 // Nodes are those of the messages of a chat that may be part of its history, each where it stands by its own word.
-func Nodes(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (nodes []Node) {
+func Nodes(chat *v1beta1.Chat, messages []v1beta1.ChatMessage) (nodes []Node) {
 	for i := range messages {
 		if n := NodeOf(&messages[i]); mayHold(chat, &messages[i]) && !hasLeft(chat, n) {
 			nodes = append(nodes, n)
@@ -119,8 +119,8 @@ func Nodes(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (nodes []Node) 
 
 // Left are the messages of a chat that were part of the end of its history which was cut off, and have yet to be put
 // aside: those of people and clients first, since the generated ones say of them that they were.
-func Left(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (left []*v1alpha1.ChatMessage) {
-	var generated, others []*v1alpha1.ChatMessage
+func Left(chat *v1beta1.Chat, messages []v1beta1.ChatMessage) (left []*v1beta1.ChatMessage) {
+	var generated, others []*v1beta1.ChatMessage
 	known, kept := commits{}, map[string]bool{}
 	chain, _ := Whole(RefOf(chat), Nodes(chat, messages))
 	for _, n := range chain {
@@ -147,7 +147,7 @@ func Left(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (left []*v1alpha
 
 // ChatUID is the UID of the chat that the message was generated for, that has taken it up, or that controls it, such as
 // a chat its prompt; empty if there is none yet.
-func ChatUID(m *v1alpha1.ChatMessage) string {
+func ChatUID(m *v1beta1.ChatMessage) string {
 	if m.Spec.Generation != nil {
 		return m.Spec.Generation.ChatUID
 	}
@@ -162,37 +162,37 @@ func ChatUID(m *v1alpha1.ChatMessage) string {
 
 // MayHold reports whether the message may be part of the chat's history, as it says itself and the chat's status does.
 // Whether it is, only the chain tells. A note never is, also under the name of a message that was.
-func MayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+func MayHold(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 	if !mayHold(chat, m) {
 		return false
 	}
 	return recorded(chat, m) != nil || !hasLeft(chat, NodeOf(m)) &&
-		(m.Spec.Generation != nil || m.Status.State == v1alpha1.MessageCommitted)
+		(m.Spec.Generation != nil || m.Status.State == v1beta1.MessageCommitted)
 }
 
 // mayHold reports whether nothing that the message says itself speaks against it.
-func mayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+func mayHold(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 	if uid := ChatUID(m); m.Spec.IsNote() || uid != "" && uid != string(chat.UID) || !m.DeletionTimestamp.IsZero() {
 		return false
 	}
 	if g := m.Spec.Generation; g != nil {
-		return g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted
+		return g.Outcome == v1beta1.OutcomeCompleted || g.Outcome == v1beta1.OutcomeInterrupted
 	}
 	return recorded(chat, m) != nil || !IsRefused(m)
 }
 
 // IsRefused reports whether the message was rejected or superseded, and has not been changed since. A change makes it
 // open again.
-func IsRefused(m *v1alpha1.ChatMessage) bool {
+func IsRefused(m *v1beta1.ChatMessage) bool {
 	switch m.Status.State {
-	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+	case v1beta1.MessageRejected, v1beta1.MessageSuperseded:
 		return m.Status.ObservedGeneration == m.Generation
 	}
 	return false
 }
 
 // hasLeft reports whether the place is at the end of the history that was cut off.
-func hasLeft(chat *v1alpha1.Chat, n Node) bool {
+func hasLeft(chat *v1beta1.Chat, n Node) bool {
 	cut := chat.Status.Internal.Superseded
 	return cut != nil && n.Placed && n.Index >= cut.FromIndex && n.Version < cut.BeforeVersion
 }

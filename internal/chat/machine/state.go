@@ -9,7 +9,7 @@
 // compare-and-swap of the Chat's status.
 package machine
 
-import "parley.dev/parley/api/v1alpha1"
+import "parley.dev/parley/api/v1beta1"
 
 // State is where a chat stands: its phase, and whether it is archived.
 type State string
@@ -29,7 +29,7 @@ const (
 
 type stateSpec struct {
 	state    State
-	phase    v1alpha1.ChatPhase
+	phase    v1beta1.ChatPhase
 	archived bool
 	// queues is true where messages may be queued.
 	queues  bool
@@ -38,17 +38,17 @@ type stateSpec struct {
 
 var stateSpecs = []stateSpec{
 	{None, "", false, false, "The Chat exists, but it has no message yet."},
-	{Waiting, v1alpha1.ChatWaiting, false, false, "Nothing is left to do until a message comes."},
-	{Error, v1alpha1.ChatError, false, true,
+	{Waiting, v1beta1.ChatWaiting, false, false, "Nothing is left to do until a message comes."},
+	{Error, v1beta1.ChatError, false, true,
 		"The last turn failed; nothing happens until a person acts, and queued messages wait for that, too."},
-	{Running, v1alpha1.ChatRunning, false, true, "A turn is under way; queued messages wait for its end."},
-	{Interrupting, v1alpha1.ChatInterrupting, false, true,
+	{Running, v1beta1.ChatRunning, false, true, "A turn is under way; queued messages wait for its end."},
+	{Interrupting, v1beta1.ChatInterrupting, false, true,
 		"The turn was interrupted; its partial reply is being finished, and then the queue continues."},
-	{RequiresAction, v1alpha1.ChatRequiresAction, false, true,
+	{RequiresAction, v1beta1.ChatRequiresAction, false, true,
 		"The turn waits for a person or a client to answer its tool calls; " +
 			"queued messages wait for its end."},
-	{ArchivedWaiting, v1alpha1.ChatWaiting, true, false, "Archived with nothing left to do."},
-	{ArchivedError, v1alpha1.ChatError, true, true, "Archived after a failed turn."},
+	{ArchivedWaiting, v1beta1.ChatWaiting, true, false, "Archived with nothing left to do."},
+	{ArchivedError, v1beta1.ChatError, true, true, "Archived after a failed turn."},
 	{Invalid, "", false, true, "A combination that must not exist: Waiting with a queue, a busy chat that is archived, " +
 		"an unknown phase. It is turned into Error, where a person can decide what to do."},
 }
@@ -63,7 +63,7 @@ func States() []State {
 }
 
 // StateOf is the state of a chat that has begun, with this phase, this many queued messages, and archived or not.
-func StateOf(phase v1alpha1.ChatPhase, queueLen int, archived bool) State {
+func StateOf(phase v1beta1.ChatPhase, queueLen int, archived bool) State {
 	for _, s := range stateSpecs {
 		if s.state != None && s.phase == phase && s.archived == archived && (s.queues || queueLen == 0) &&
 			s.state != Invalid {
@@ -74,7 +74,7 @@ func StateOf(phase v1alpha1.ChatPhase, queueLen int, archived bool) State {
 }
 
 // Phase of a chat in the state, as Chat.status.phase says it; empty for None and Invalid.
-func (s State) Phase() v1alpha1.ChatPhase { return s.spec().phase }
+func (s State) Phase() v1beta1.ChatPhase { return s.spec().phase }
 
 // Archived reports whether a chat in the state is archived.
 func (s State) Archived() bool { return s.spec().archived }

@@ -7,31 +7,31 @@ import (
 	"slices"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func TestPhaseQueueAndArchiveDetermineState(t *testing.T) {
 	cases := []struct {
-		phase    v1alpha1.ChatPhase
+		phase    v1beta1.ChatPhase
 		queued   int
 		archived bool
 		want     State
 	}{
-		{v1alpha1.ChatWaiting, 0, false, Waiting},
-		{v1alpha1.ChatWaiting, 1, false, Invalid},
-		{v1alpha1.ChatWaiting, 0, true, ArchivedWaiting},
-		{v1alpha1.ChatWaiting, 1, true, Invalid},
-		{v1alpha1.ChatError, 0, false, Error},
-		{v1alpha1.ChatError, 2, false, Error},
-		{v1alpha1.ChatError, 0, true, ArchivedError},
-		{v1alpha1.ChatError, 2, true, ArchivedError},
-		{v1alpha1.ChatRunning, 0, false, Running},
-		{v1alpha1.ChatRunning, 20, false, Running},
-		{v1alpha1.ChatRunning, 0, true, Invalid},
-		{v1alpha1.ChatInterrupting, 1, false, Interrupting},
-		{v1alpha1.ChatInterrupting, 0, true, Invalid},
-		{v1alpha1.ChatRequiresAction, 1, false, RequiresAction},
-		{v1alpha1.ChatRequiresAction, 1, true, Invalid},
+		{v1beta1.ChatWaiting, 0, false, Waiting},
+		{v1beta1.ChatWaiting, 1, false, Invalid},
+		{v1beta1.ChatWaiting, 0, true, ArchivedWaiting},
+		{v1beta1.ChatWaiting, 1, true, Invalid},
+		{v1beta1.ChatError, 0, false, Error},
+		{v1beta1.ChatError, 2, false, Error},
+		{v1beta1.ChatError, 0, true, ArchivedError},
+		{v1beta1.ChatError, 2, true, ArchivedError},
+		{v1beta1.ChatRunning, 0, false, Running},
+		{v1beta1.ChatRunning, 20, false, Running},
+		{v1beta1.ChatRunning, 0, true, Invalid},
+		{v1beta1.ChatInterrupting, 1, false, Interrupting},
+		{v1beta1.ChatInterrupting, 0, true, Invalid},
+		{v1beta1.ChatRequiresAction, 1, false, RequiresAction},
+		{v1beta1.ChatRequiresAction, 1, true, Invalid},
 		{"", 0, false, Invalid},
 		{"Dancing", 0, false, Invalid},
 	}

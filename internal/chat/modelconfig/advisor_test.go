@@ -7,37 +7,37 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
-	named := v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	named := v1beta1.ChatAdvisor{Enabled: new(true), ModelConfigRef: &v1beta1.ModelConfigReference{Name: "strong"}}
 	usable := config("strong", false)
-	usable.Spec.Provider = v1alpha1.ProviderOpenAICompatible
+	usable.Spec.Provider = v1beta1.ProviderOpenAICompatible
 	priced := *usable.DeepCopy()
-	priced.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD"}
-	budget := &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+	priced.Spec.Pricing = &v1beta1.Pricing{Currency: "USD"}
+	budget := &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
 	for name, c := range map[string]struct {
-		spec   v1alpha1.ChatSpec
-		config *v1alpha1.ChatModelConfig
-		reason v1alpha1.ErrorReason
+		spec   v1beta1.ChatSpec
+		config *v1beta1.ChatModelConfig
+		reason v1beta1.ErrorReason
 		says   string
 	}{
-		"no advisor": {spec: v1alpha1.ChatSpec{}},
+		"no advisor": {spec: v1beta1.ChatSpec{}},
 		"one that is off": {
-			spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: named.ModelConfigRef}}},
-		"one of a sub-chat": {spec: v1alpha1.ChatSpec{Advisor: &named,
-			ParentRef: &v1alpha1.ChatReference{Name: "p"}}},
-		"the model that answers": {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)}}},
-		"one that can be asked":  {spec: v1alpha1.ChatSpec{Advisor: &named}, config: &usable},
-		"one with prices":        {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, config: &priced},
-		"limits that are no budget": {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: &v1alpha1.ChatLimits{}},
+			spec: v1beta1.ChatSpec{Advisor: &v1beta1.ChatAdvisor{ModelConfigRef: named.ModelConfigRef}}},
+		"one of a sub-chat": {spec: v1beta1.ChatSpec{Advisor: &named,
+			ParentRef: &v1beta1.ChatReference{Name: "p"}}},
+		"the model that answers": {spec: v1beta1.ChatSpec{Advisor: &v1beta1.ChatAdvisor{Enabled: new(true)}}},
+		"one that can be asked":  {spec: v1beta1.ChatSpec{Advisor: &named}, config: &usable},
+		"one with prices":        {spec: v1beta1.ChatSpec{Advisor: &named, Limits: budget}, config: &priced},
+		"limits that are no budget": {spec: v1beta1.ChatSpec{Advisor: &named, Limits: &v1beta1.ChatLimits{}},
 			config: &usable},
-		"a missing ChatModelConfig": {v1alpha1.ChatSpec{Advisor: &named}, nil, v1alpha1.ErrorModelConfigNotFound,
+		"a missing ChatModelConfig": {v1beta1.ChatSpec{Advisor: &named}, nil, v1beta1.ErrorModelConfigNotFound,
 			"ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the " +
 				"reference"},
-		"a budget without prices": {v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, &usable,
-			v1alpha1.ErrorModelPriceMissing,
+		"a budget without prices": {v1beta1.ChatSpec{Advisor: &named, Limits: budget}, &usable,
+			v1beta1.ErrorModelPriceMissing,
 			"The chat has a budget in USD, but ChatModelConfig strong has no prices in it. Set"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"crypto/x509"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // HoldsCertificates reports whether there is a certificate in the bundle, in PEM.
@@ -16,13 +16,13 @@ func HoldsCertificates(bundle []byte) bool { return x509.NewCertPool().AppendCer
 // CABundleProblem is what keeps the CA bundle of a configuration from being used.
 type CABundleProblem struct {
 	// Key is where the bundle should be.
-	Key v1alpha1.ConfigMapKeyReference
+	Key v1beta1.ConfigMapKeyReference
 	// Found is whether there is such a key; then it holds no certificate.
 	Found bool
 }
 
 // CheckCABundle is what is wrong with the bundle at the key of a ConfigMap, if it was found; nil: nothing.
-func CheckCABundle(ref *v1alpha1.ConfigMapKeyReference, bundle []byte, found bool) *CABundleProblem {
+func CheckCABundle(ref *v1beta1.ConfigMapKeyReference, bundle []byte, found bool) *CABundleProblem {
 	if found && HoldsCertificates(bundle) {
 		return nil
 	}

@@ -7,39 +7,39 @@ import (
 	"regexp"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Limit is how many tokens a model's context holds, and where that is known from.
 // The zero Limit is one that is not known.
 type Limit struct {
 	Tokens int64
-	Source v1alpha1.ContextLimitSource
+	Source v1beta1.ContextLimitSource
 }
 
 // ContextLimit is how many tokens the context of the configuration's model holds: as spec.contextLimit says, or else as
 // the provider said when it refused one, or else as it is known of the model. learned can be of another configuration;
 // nil: nothing was learned.
-func ContextLimit(config *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) Limit {
+func ContextLimit(config *v1beta1.ChatModelConfig, learned *v1beta1.LearnedContextLimit) Limit {
 	spec := &config.Spec
 	switch {
 	case spec.ContextLimit != nil:
-		return Limit{*spec.ContextLimit, v1alpha1.ContextLimitConfigured}
+		return Limit{*spec.ContextLimit, v1beta1.ContextLimitConfigured}
 	case learned != nil && learned.ModelConfig == config.Name && learned.Model == spec.Model:
-		return Limit{learned.Tokens, v1alpha1.ContextLimitRefusal}
+		return Limit{learned.Tokens, v1beta1.ContextLimitRefusal}
 	}
 	if tokens := knownLimit(spec.Provider, spec.Model); tokens > 0 {
-		return Limit{tokens, v1alpha1.ContextLimitKnownModel}
+		return Limit{tokens, v1beta1.ContextLimitKnownModel}
 	}
 	return Limit{}
 }
 
 // makersOf are the makers whose models a provider names without the maker; empty: it names the maker, too. How much a
 // server of one's own holds is how it was started, whatever the model could.
-var makersOf = map[v1alpha1.ModelProvider]string{
-	v1alpha1.ProviderAnthropic: "anthropic", v1alpha1.ProviderBedrock: "", v1alpha1.ProviderOpenAI: "openai",
-	v1alpha1.ProviderAzure:  "openai",
-	v1alpha1.ProviderGoogle: "google", v1alpha1.ProviderOpenRouter: "", v1alpha1.ProviderVercel: "",
+var makersOf = map[v1beta1.ModelProvider]string{
+	v1beta1.ProviderAnthropic: "anthropic", v1beta1.ProviderBedrock: "", v1beta1.ProviderOpenAI: "openai",
+	v1beta1.ProviderAzure:  "openai",
+	v1beta1.ProviderGoogle: "google", v1beta1.ProviderOpenRouter: "", v1beta1.ProviderVercel: "",
 }
 
 var (
@@ -53,7 +53,7 @@ var (
 )
 
 // knownLimit is how many tokens the context of a model holds by the table; 0: it is not in it.
-func knownLimit(provider v1alpha1.ModelProvider, model string) int64 {
+func knownLimit(provider v1beta1.ModelProvider, model string) int64 {
 	by, ok := makersOf[provider]
 	if !ok {
 		return 0

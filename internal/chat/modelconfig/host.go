@@ -6,24 +6,24 @@ package modelconfig
 import (
 	"net/url"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/hostlist"
 )
 
 // ownURLs are where the providers themselves serve their models.
-var ownURLs = map[v1alpha1.ModelProvider]string{
-	v1alpha1.ProviderOpenAI:     "https://api.openai.com",
-	v1alpha1.ProviderAnthropic:  "https://api.anthropic.com",
-	v1alpha1.ProviderGoogle:     "https://generativelanguage.googleapis.com",
-	v1alpha1.ProviderOpenRouter: "https://openrouter.ai",
-	v1alpha1.ProviderVercel:     "https://ai-gateway.vercel.sh",
+var ownURLs = map[v1beta1.ModelProvider]string{
+	v1beta1.ProviderOpenAI:     "https://api.openai.com",
+	v1beta1.ProviderAnthropic:  "https://api.anthropic.com",
+	v1beta1.ProviderGoogle:     "https://generativelanguage.googleapis.com",
+	v1beta1.ProviderOpenRouter: "https://openrouter.ai",
+	v1beta1.ProviderVercel:     "https://ai-gateway.vercel.sh",
 }
 
 // ForbiddenHost is the host, or the proxy, that the configuration leads to, if models may not be called there; else it
 // is empty. An empty list forbids none but addresses of the node, and those of the pod unless loopback allows them.
 // What a name resolves to, and the region of Bedrock that the environment of a pod names, is seen only when the model
 // is called.
-func ForbiddenHost(spec *v1alpha1.ChatModelConfigSpec, hosts hostlist.List, loopback bool) string {
+func ForbiddenHost(spec *v1beta1.ChatModelConfigSpec, hosts hostlist.List, loopback bool) string {
 	urls := []string{urlOf(spec)}
 	if spec.Proxy != nil {
 		urls = append(urls, spec.Proxy.URL)
@@ -41,13 +41,13 @@ func ForbiddenHost(spec *v1alpha1.ChatModelConfigSpec, hosts hostlist.List, loop
 }
 
 // urlOf is where the model of the configuration is called; empty if that is not known.
-func urlOf(spec *v1alpha1.ChatModelConfigSpec) string {
+func urlOf(spec *v1beta1.ChatModelConfigSpec) string {
 	switch {
 	case spec.BaseURL != "":
 		return spec.BaseURL
 	case spec.VertexAI != nil:
 		return "https://" + spec.VertexAI.Host()
-	case spec.Provider == v1alpha1.ProviderBedrock && spec.Region != "":
+	case spec.Provider == v1beta1.ProviderBedrock && spec.Region != "":
 		return "https://bedrock-runtime." + spec.Region + ".amazonaws.com"
 	}
 	return ownURLs[spec.Provider]

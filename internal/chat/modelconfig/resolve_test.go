@@ -10,18 +10,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
-func config(name string, isDefault bool) v1alpha1.ChatModelConfig {
-	return v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.ChatModelConfigSpec{Default: isDefault}}
+func config(name string, isDefault bool) v1beta1.ChatModelConfig {
+	return v1beta1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1beta1.ChatModelConfigSpec{Default: isDefault}}
 }
 
 func TestResolve(t *testing.T) {
-	all := []v1alpha1.ChatModelConfig{config("c", true), config("b", false), config("a", true)}
+	all := []v1beta1.ChatModelConfig{config("c", true), config("b", false), config("a", true)}
 	for name, c := range map[string]struct {
-		configs []v1alpha1.ChatModelConfig
+		configs []v1beta1.ChatModelConfig
 		ref     string
 		want    string
 		says    string
@@ -34,15 +34,15 @@ func TestResolve(t *testing.T) {
 		"a named one, without default": {all[1:2], "b", "b", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var ref *v1alpha1.ModelConfigReference
+			var ref *v1beta1.ModelConfigReference
 			if c.ref != "" {
-				ref = &v1alpha1.ModelConfigReference{Name: c.ref}
+				ref = &v1beta1.ModelConfigReference{Name: c.ref}
 			}
-			got, missing := Resolve(c.configs, &v1alpha1.ChatSpec{ModelConfigRef: ref}, ByChat)
+			got, missing := Resolve(c.configs, &v1beta1.ChatSpec{ModelConfigRef: ref}, ByChat)
 			switch {
 			case c.want != "" && (missing != nil || got.Name != c.want):
 				t.Errorf("got %v, %v", got, missing)
-			case c.want == "" && (missing == nil || missing.Reason != v1alpha1.ErrorModelConfigNotFound ||
+			case c.want == "" && (missing == nil || missing.Reason != v1beta1.ErrorModelConfigNotFound ||
 				!strings.Contains(missing.Text(), c.says)):
 				t.Errorf("got %v, %+v", got, missing)
 			}
@@ -51,19 +51,19 @@ func TestResolve(t *testing.T) {
 }
 
 func TestMissingNamesEveryReferenceThatLeadsNowhere(t *testing.T) {
-	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
+	ref := func(name string) *v1beta1.ModelConfigReference { return &v1beta1.ModelConfigReference{Name: name} }
 	c := config("c", false)
-	c.Spec.Fallbacks = []v1alpha1.ModelConfigReference{*ref("c"), *ref("gone")}
-	c.Spec.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("summarizer")}
-	c.Spec.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref("cheap")}
-	c.Spec.TurnSummaries = &v1alpha1.CaptionSettings{ModelConfigRef: ref("cheap")}
-	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c),
+	c.Spec.Fallbacks = []v1beta1.ModelConfigReference{*ref("c"), *ref("gone")}
+	c.Spec.Compaction = &v1beta1.CompactionPolicy{ModelConfigRef: ref("summarizer")}
+	c.Spec.Titles = &v1beta1.CaptionSettings{ModelConfigRef: ref("cheap")}
+	c.Spec.TurnSummaries = &v1beta1.CaptionSettings{ModelConfigRef: ref("cheap")}
+	if got, want := Missing([]v1beta1.ChatModelConfig{c}, &c),
 		[]string{"gone", "summarizer", "cheap"}; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
 	c.Spec.TurnSummaries = nil
 	c.Spec.Titles.Enabled = new(false)
-	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer"}; !slices.Equal(got, want) {
+	if got, want := Missing([]v1beta1.ChatModelConfig{c}, &c), []string{"gone", "summarizer"}; !slices.Equal(got, want) {
 		t.Errorf("with titles off and no summaries %v", got)
 	}
 }
@@ -71,24 +71,24 @@ func TestMissingNamesEveryReferenceThatLeadsNowhere(t *testing.T) {
 func TestAReferenceToADisabledConfigurationLeadsNowhere(t *testing.T) {
 	off, c := config("off", false), config("c", false)
 	off.Spec.Disabled = true
-	ref := &v1alpha1.ModelConfigReference{Name: "off"}
-	for name, refer := range map[string]func(*v1alpha1.ChatModelConfigSpec){
-		"a fallback": func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Fallbacks = []v1alpha1.ModelConfigReference{*ref}
+	ref := &v1beta1.ModelConfigReference{Name: "off"}
+	for name, refer := range map[string]func(*v1beta1.ChatModelConfigSpec){
+		"a fallback": func(s *v1beta1.ChatModelConfigSpec) {
+			s.Fallbacks = []v1beta1.ModelConfigReference{*ref}
 		},
-		"what writes summaries": func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref}
+		"what writes summaries": func(s *v1beta1.ChatModelConfigSpec) {
+			s.Compaction = &v1beta1.CompactionPolicy{ModelConfigRef: ref}
 		},
-		"what writes titles": func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref}
+		"what writes titles": func(s *v1beta1.ChatModelConfigSpec) {
+			s.Titles = &v1beta1.CaptionSettings{ModelConfigRef: ref}
 		},
-		"what sums turns up": func(s *v1alpha1.ChatModelConfigSpec) {
-			s.TurnSummaries = &v1alpha1.CaptionSettings{ModelConfigRef: ref}
+		"what sums turns up": func(s *v1beta1.ChatModelConfigSpec) {
+			s.TurnSummaries = &v1beta1.CaptionSettings{ModelConfigRef: ref}
 		},
 	} {
 		naming := *c.DeepCopy()
 		refer(&naming.Spec)
-		if got := Missing([]v1alpha1.ChatModelConfig{off, naming}, &naming); !slices.Equal(got, []string{"off"}) {
+		if got := Missing([]v1beta1.ChatModelConfig{off, naming}, &naming); !slices.Equal(got, []string{"off"}) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -97,31 +97,31 @@ func TestAReferenceToADisabledConfigurationLeadsNowhere(t *testing.T) {
 func TestADisabledConfigurationAnswersNobody(t *testing.T) {
 	off, missing := config("a", true), "gone"
 	off.Spec.Disabled = true
-	all := []v1alpha1.ChatModelConfig{off, config("b", true), config("c", false)}
+	all := []v1beta1.ChatModelConfig{off, config("b", true), config("c", false)}
 	for name, c := range map[string]struct {
-		configs []v1alpha1.ChatModelConfig
+		configs []v1beta1.ChatModelConfig
 		ref     string
-		policy  v1alpha1.ModelConfigUnavailablePolicy
+		policy  v1beta1.ModelConfigUnavailablePolicy
 		want    string
-		reason  v1alpha1.ErrorReason
+		reason  v1beta1.ErrorReason
 	}{
 		"it is no default":       {all, "", "", "b", ""},
-		"it is the only default": {all[:1], "", "", "", v1alpha1.ErrorModelConfigNotFound},
-		"it is named":            {all, "a", "", "", v1alpha1.ErrorModelConfigDisabled},
-		"it is named, and the chat waits": {all, "a", v1alpha1.ModelConfigUnavailableFail, "",
-			v1alpha1.ErrorModelConfigDisabled},
-		"it is named, and the default answers": {all, "a", v1alpha1.ModelConfigUnavailableUseDefault, "b", ""},
-		"it is named, and there is no default": {all[:1], "a", v1alpha1.ModelConfigUnavailableUseDefault, "",
-			v1alpha1.ErrorModelConfigDisabled},
-		"one that is gone is named, and none answers": {all, missing, v1alpha1.ModelConfigUnavailableFail, "",
-			v1alpha1.ErrorModelConfigNotFound},
-		"one that is gone is named, and the default":    {all, missing, v1alpha1.ModelConfigUnavailableUseDefault, "b", ""},
-		"another is named, and the default has to wait": {all, "c", v1alpha1.ModelConfigUnavailableUseDefault, "c", ""},
+		"it is the only default": {all[:1], "", "", "", v1beta1.ErrorModelConfigNotFound},
+		"it is named":            {all, "a", "", "", v1beta1.ErrorModelConfigDisabled},
+		"it is named, and the chat waits": {all, "a", v1beta1.ModelConfigUnavailableFail, "",
+			v1beta1.ErrorModelConfigDisabled},
+		"it is named, and the default answers": {all, "a", v1beta1.ModelConfigUnavailableUseDefault, "b", ""},
+		"it is named, and there is no default": {all[:1], "a", v1beta1.ModelConfigUnavailableUseDefault, "",
+			v1beta1.ErrorModelConfigDisabled},
+		"one that is gone is named, and none answers": {all, missing, v1beta1.ModelConfigUnavailableFail, "",
+			v1beta1.ErrorModelConfigNotFound},
+		"one that is gone is named, and the default":    {all, missing, v1beta1.ModelConfigUnavailableUseDefault, "b", ""},
+		"another is named, and the default has to wait": {all, "c", v1beta1.ModelConfigUnavailableUseDefault, "c", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := &v1alpha1.ChatSpec{WhenModelConfigUnavailable: c.policy}
+			spec := &v1beta1.ChatSpec{WhenModelConfigUnavailable: c.policy}
 			if c.ref != "" {
-				spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: c.ref}
+				spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: c.ref}
 			}
 			got, why := Resolve(c.configs, spec, ByChat)
 			switch {

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/chat/machine"
 )
@@ -29,21 +29,21 @@ func takeDecisions(p *pass) error {
 			p.plan.Applied = append(p.plan.Applied, given.Approval)
 		}
 	}
-	if p.status().Phase == v1alpha1.ChatRequiresAction && undecidedCalls(p, v1alpha1.RequiresClient) == 0 &&
-		undecidedCalls(p, v1alpha1.RequiresApproval) == 0 {
+	if p.status().Phase == v1beta1.ChatRequiresAction && undecidedCalls(p, v1beta1.RequiresClient) == 0 &&
+		undecidedCalls(p, v1beta1.RequiresApproval) == 0 {
 		return completeAction(p, subject{})
 	}
 	return nil
 }
 
 // waitingCall is the call of that id, if it waits for approval.
-func waitingCall(p *pass, id string) *v1alpha1.PendingToolCall {
+func waitingCall(p *pass, id string) *v1beta1.PendingToolCall {
 	required := p.status().RequiresAction
 	if required == nil {
 		return nil
 	}
-	i := slices.IndexFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
-		return c.ID == id && c.Kind == v1alpha1.RequiresApproval && c.Decision == nil
+	i := slices.IndexFunc(required.ToolCalls, func(c v1beta1.PendingToolCall) bool {
+		return c.ID == id && c.Kind == v1beta1.RequiresApproval && c.Decision == nil
 	})
 	if i < 0 {
 		return nil
@@ -52,7 +52,7 @@ func waitingCall(p *pass, id string) *v1alpha1.PendingToolCall {
 }
 
 // undecidedCalls counts the calls of a kind without a decision and an answer.
-func undecidedCalls(p *pass, kind v1alpha1.RequiredAction) (n int) {
+func undecidedCalls(p *pass, kind v1beta1.RequiredAction) (n int) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
 			if call.Kind == kind && call.Decision == nil {
@@ -67,11 +67,11 @@ func undecidedCalls(p *pass, kind v1alpha1.RequiredAction) (n int) {
 func takeResults(p *pass) error {
 	for _, message := range p.facts.Results {
 		given := compareResults(p, message)
-		if undecidedCalls(p, v1alpha1.RequiresApproval) > 0 && given.problem == "" {
+		if undecidedCalls(p, v1beta1.RequiresApproval) > 0 && given.problem == "" {
 			p.early = append(p.early, given)
 			continue // They stay open until then.
 		}
-		if p.status().Phase != v1alpha1.ChatRequiresAction || given.problem != "" {
+		if p.status().Phase != v1beta1.ChatRequiresAction || given.problem != "" {
 			p.plan.Rejected = append(p.plan.Rejected, invalidResults(p, given))
 			continue
 		}
@@ -86,7 +86,7 @@ func takeResults(p *pass) error {
 // refuseEarlyResults refuses results that waited for people to decide,
 // once the calls are given up: nothing would come back to them.
 func refuseEarlyResults(p *pass) error {
-	if p.status().Phase != v1alpha1.ChatRequiresAction {
+	if p.status().Phase != v1beta1.ChatRequiresAction {
 		for _, given := range p.early {
 			p.plan.Rejected = append(p.plan.Rejected, invalidResults(p, given))
 		}
@@ -95,11 +95,11 @@ func refuseEarlyResults(p *pass) error {
 }
 
 func invalidResults(p *pass, given clientResults) Rejection {
-	if p.status().Phase != v1alpha1.ChatRequiresAction {
-		return Rejection{given.message, v1alpha1.ReasonResultsInvalid,
+	if p.status().Phase != v1beta1.ChatRequiresAction {
+		return Rejection{given.message, v1beta1.ReasonResultsInvalid,
 			fmt.Sprintf("Chat %s has no tool call that waits for a result", p.chat.Name)}
 	}
-	return Rejection{given.message, v1alpha1.ReasonResultsInvalid, given.problem}
+	return Rejection{given.message, v1beta1.ReasonResultsInvalid, given.problem}
 }
 
 func completeAction(p *pass, s subject) error {
@@ -110,7 +110,7 @@ func completeAction(p *pass, s subject) error {
 }
 
 // recordStopTool records the first tool that ends the turn; empty if none does.
-func recordStopTool(t *v1alpha1.TurnStatus, tool string) {
+func recordStopTool(t *v1beta1.TurnStatus, tool string) {
 	if t.StoppedBy == "" {
 		t.StoppedBy = tool
 	}
@@ -122,7 +122,7 @@ func expireAction(p *pass) error {
 	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
 		return nil
 	}
-	p.notice(v1alpha1.EventActionDeadlineExceeded, v1alpha1.EventActionRequireAction,
+	p.notice(v1beta1.EventActionDeadlineExceeded, v1beta1.EventActionRequireAction,
 		"The pending tool calls were not answered in time: they are cancelled, and the turn continues")
 	if err := p.fire(machine.CancelRequiresAction, subject{}); err != nil {
 		return err
@@ -145,18 +145,18 @@ func clearDeadline(p *pass, s subject) {
 // actionPatience is how long the calls wait: those that only people decide about wait longer by default.
 func actionPatience(p *pass) time.Duration {
 	limits := p.chat.Spec.Limits
-	isClients := func(call v1alpha1.PendingToolCall) bool { return call.Kind == v1alpha1.RequiresClient }
+	isClients := func(call v1beta1.PendingToolCall) bool { return call.Kind == v1beta1.RequiresClient }
 	switch {
 	case limits != nil && limits.ActionDeadlineSeconds != nil:
 		return time.Duration(*limits.ActionDeadlineSeconds) * time.Second
 	case slices.ContainsFunc(p.facts.Calls, isClients):
-		return v1alpha1.DefaultActionDeadline
+		return v1beta1.DefaultActionDeadline
 	}
-	return v1alpha1.DefaultApprovalDeadline
+	return v1beta1.DefaultApprovalDeadline
 }
 
 func setDeadline(p *pass) {
-	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
+	p.status().RequiresAction = &v1beta1.RequiresActionStatus{
 		Message:   p.status().Internal.Turn.CallingMessage,
 		Deadline:  metav1.NewTime(p.facts.Now.Add(actionPatience(p))),
 		ToolCalls: slices.Clone(p.facts.Calls), // Decisions are noted in them, and the facts stay as they are.
@@ -172,50 +172,50 @@ func cancelCalls(p *pass) {
 }
 
 // cancelReason is why an event gives up the calls of a turn with that result.
-func cancelReason(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsCanceledReason {
+func cancelReason(event machine.Event, result v1beta1.TurnResult) v1beta1.CallsCanceledReason {
 	switch event {
 	case machine.Interrupt:
-		return v1alpha1.CallsCanceled
+		return v1beta1.CallsCanceled
 	case machine.CancelRequiresAction:
-		return v1alpha1.CallsTimedOut
+		return v1beta1.CallsTimedOut
 	case machine.FinishInterruption:
-		return v1alpha1.CallsInterrupted
+		return v1beta1.CallsInterrupted
 	}
 	if why := cancelReasonOf(result); why != "" {
 		return why
 	}
 	switch event {
 	case machine.EditMessage, machine.DeleteMessage:
-		return v1alpha1.CallsEdited
+		return v1beta1.CallsEdited
 	}
-	return v1alpha1.CallsInterrupted // A message cut in.
+	return v1beta1.CallsInterrupted // A message cut in.
 }
 
 // cancelReasonOf is why a turn that ended so left calls without a result; empty if a turn that ends so leaves none.
-func cancelReasonOf(result v1alpha1.TurnResult) v1alpha1.CallsCanceledReason {
+func cancelReasonOf(result v1beta1.TurnResult) v1beta1.CallsCanceledReason {
 	switch result {
-	case v1alpha1.TurnFailed:
-		return v1alpha1.CallsFailed
-	case v1alpha1.TurnInterrupted:
-		return v1alpha1.CallsInterrupted
+	case v1beta1.TurnFailed:
+		return v1beta1.CallsFailed
+	case v1beta1.TurnInterrupted:
+		return v1beta1.CallsInterrupted
 	}
 	return ""
 }
 
 // cancelPendingCalls counts the turn's calls without a result as answered,
 // and keeps why they have none. They are given up once.
-func cancelPendingCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, why v1alpha1.CallsCanceledReason) {
+func cancelPendingCalls(t *v1beta1.TurnStatus, in *v1beta1.TurnInternalStatus, why v1beta1.CallsCanceledReason) {
 	if in.PendingCalls == 0 {
 		return
 	}
 	t.CallsCanceledReason, t.WaitingFor = why, nil
-	in.PendingCalls, in.CallsRequiringAction, in.Decisions, in.LastRole = 0, 0, nil, v1alpha1.RoleTool
+	in.PendingCalls, in.CallsRequiringAction, in.Decisions, in.LastRole = 0, 0, nil, v1beta1.RoleTool
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
 func appendResults(p *pass, given *clientResults) {
 	st := p.status()
-	decided := []v1alpha1.ToolDecision(nil)
+	decided := []v1beta1.ToolDecision(nil)
 	for _, call := range st.RequiresAction.ToolCalls {
 		if call.Decision != nil {
 			decided = append(decided, *call.Decision)
@@ -227,8 +227,8 @@ func appendResults(p *pass, given *clientResults) {
 	if given == nil {
 		return
 	}
-	in.Results = &v1alpha1.ClientResults{Message: given.message, Position: st.History.Length}
+	in.Results = &v1beta1.ClientResults{Message: given.message, Position: st.History.Length}
 	recordStopTool(st.Turn, given.stoppedBy)
-	in.LastRole = v1alpha1.RoleTool
-	p.appendCommit(v1alpha1.CommittedMessage{Message: given.message, UID: given.uid, StoppedBy: given.stoppedBy})
+	in.LastRole = v1beta1.RoleTool
+	p.appendCommit(v1beta1.CommittedMessage{Message: given.message, UID: given.uid, StoppedBy: given.stoppedBy})
 }

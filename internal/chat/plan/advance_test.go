@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -26,7 +26,7 @@ var now = chattest.Now
 // world plays a chat through passes, as the reconciler and the pods would.
 type world struct {
 	t    *testing.T
-	chat *v1alpha1.Chat
+	chat *v1beta1.Chat
 	last Plan
 	f    Facts
 	now  time.Time
@@ -50,7 +50,7 @@ func at(wait time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(n
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, now: now, chat: chattest.Chat("c", chattest.UID("u"), func(c *v1alpha1.Chat) { c.Generation = 1 })}
+	return &world{t: t, now: now, chat: chattest.Chat("c", chattest.UID("u"), func(c *v1beta1.Chat) { c.Generation = 1 })}
 }
 
 // pass advances the chat with the facts that change sets, and writes the status.
@@ -78,7 +78,7 @@ func (w *world) pass(change func(*Facts)) *world {
 }
 
 // remembered is what the status remembers of the attempts at the step.
-func (w *world) remembered() *v1alpha1.AttemptInternalStatus { return &w.chat.Status.Internal.Attempt }
+func (w *world) remembered() *v1beta1.AttemptInternalStatus { return &w.chat.Status.Internal.Attempt }
 
 // decide provides what the plan asks for until it is final, as the reconciler does:
 // what the test does not know is not there.
@@ -195,7 +195,7 @@ func TestWaitingWithAPromptIsNotReady(t *testing.T) {
 	w.chat.Spec.Prompt = "hello"
 	w.pass(nil).want("Waiting v0 /0 - []")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonStarting {
+		v1beta1.ConditionReady); v1beta1.ReasonOf(ready) != v1beta1.ReasonStarting {
 		t.Errorf("Ready is %+v", ready)
 	}
 }
@@ -207,7 +207,7 @@ func TestTurnOfOneStepTakesTwoWrites(t *testing.T) {
 		t.Errorf("turn is %+v", turn)
 	}
 	w.answer(chattest.Says("hi")).want("Waiting v2 c-1-1/2 - []")
-	if st := w.chat.Status; st.Turn.Result != v1alpha1.TurnAnswered || st.LastReply != "hi" || st.Usage.TotalTokens != 15 {
+	if st := w.chat.Status; st.Turn.Result != v1beta1.TurnAnswered || st.LastReply != "hi" || st.Usage.TotalTokens != 15 {
 		t.Errorf("status is %+v", st)
 	}
 }
@@ -225,7 +225,7 @@ func TestCompletedTurnPromotesQueueInSameWrite(t *testing.T) {
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 3 {
 		t.Errorf("turn is %+v", turn)
 	}
-	w.wantPrevious("a", v1alpha1.TurnAnswered)
+	w.wantPrevious("a", v1beta1.TurnAnswered)
 }
 
 func TestFirstMessageStartsTurnAndOthersAreQueued(t *testing.T) {
@@ -233,9 +233,9 @@ func TestFirstMessageStartsTurnAndOthersAreQueued(t *testing.T) {
 }
 
 func TestErrorKeepsQueueUntilNewMessageResumes(t *testing.T) {
-	w := newWorld(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
+	w := newWorld(t).say("a").say("b").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed)).
 		want("Error v1 a/1 - [b]")
-	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorAuthenticationFailed {
+	if e := w.chat.Status.LastError; e == nil || e.Reason != v1beta1.ErrorAuthenticationFailed {
 		t.Errorf("last error is %+v", e)
 	}
 	w.say("c").want("Running v2 b/2 1:GenerateAssistant [c]")
@@ -265,19 +265,19 @@ func TestLostAttemptIsRetriedWithNewFence(t *testing.T) {
 
 func TestAttemptsAreNotLostForEver(t *testing.T) {
 	w := newWorld(t).say("a")
-	for range v1alpha1.DefaultMaxAttempts {
+	for range v1beta1.DefaultMaxAttempts {
 		w.pass(func(f *Facts) { f.PodLost = true }).later(time.Minute)
 	}
 	w.want("Error v1 a/1 - []")
-	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorAttemptsExhausted {
+	if got := w.chat.Status.LastError.Reason; got != v1beta1.ErrorAttemptsExhausted {
 		t.Errorf("reason is %s", got)
 	}
 }
 
 func TestAResultCountsOnlyUnderTheCurrentFence(t *testing.T) {
-	for name, change := range map[string]func(*v1alpha1.ChatMessage){
-		"another chat": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
-		"another name": func(m *v1alpha1.ChatMessage) { m.Name, m.Spec.Generation.Attempt = "c-1-9", 9 },
+	for name, change := range map[string]func(*v1beta1.ChatMessage){
+		"another chat": func(m *v1beta1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
+		"another name": func(m *v1beta1.ChatMessage) { m.Name, m.Spec.Generation.Attempt = "c-1-9", 9 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			newWorld(t).say("a").answer(chattest.Says("hi"), change).want("Running v1 a/1 1:GenerateAssistant []")
@@ -286,13 +286,13 @@ func TestAResultCountsOnlyUnderTheCurrentFence(t *testing.T) {
 }
 
 func TestTakenResultNameBeginsAnotherAttempt(t *testing.T) {
-	for name, change := range map[string]func(*v1alpha1.ChatMessage){
-		"another version": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 9 },
-		"another attempt": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 9 },
-		"another pod":     func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "other" },
-		"another action":  func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Action = v1alpha1.ActionExecuteTools },
-		"another parent":  func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "other" },
-		"not generated":   func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil },
+	for name, change := range map[string]func(*v1beta1.ChatMessage){
+		"another version": func(m *v1beta1.ChatMessage) { m.Spec.Generation.HistoryVersion = 9 },
+		"another attempt": func(m *v1beta1.ChatMessage) { m.Spec.Generation.Attempt = 9 },
+		"another pod":     func(m *v1beta1.ChatMessage) { m.Spec.Generation.Pod = "other" },
+		"another action":  func(m *v1beta1.ChatMessage) { m.Spec.Generation.Action = v1beta1.ActionExecuteTools },
+		"another parent":  func(m *v1beta1.ChatMessage) { m.Spec.Parent = "other" },
+		"not generated":   func(m *v1beta1.ChatMessage) { m.Spec.Generation = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").answer(chattest.Says("hi"), change).want("Running v1 a/1 2:GenerateAssistant []")
@@ -307,16 +307,16 @@ func TestTakenResultNameBeginsAnotherAttempt(t *testing.T) {
 
 func TestTheLimitOfStepsEndsTheTurnNormally(t *testing.T) {
 	w := newWorld(t)
-	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(1))}
+	w.chat.Spec.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(1))}
 	w.say("a").answer(chattest.Calls("1")).answer(chattest.Results("1")).want("Waiting v3 c-2-1/3 - []")
-	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnMaxStepsReached {
+	if got := w.chat.Status.Turn.Result; got != v1beta1.TurnMaxStepsReached {
 		t.Errorf("result is %s", got)
 	}
 }
 
 func TestTheQueueHasALimit(t *testing.T) {
 	w := newWorld(t)
-	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	w.chat.Spec.Limits = &v1beta1.ChatLimits{MaxQueue: new(int32(1))}
 	w.say("a").say("b", "c").want("Running v1 a/1 1:GenerateAssistant [b]")
 	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Message != "c" {
 		t.Errorf("rejected %v", w.last.Rejected)
@@ -329,7 +329,7 @@ func TestADeletedQueuedMessageLeavesTheQueue(t *testing.T) {
 }
 
 func TestMissingModelKeepsMessagesOpen(t *testing.T) {
-	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create one"}
+	missing := &v1beta1.GenerationError{Reason: v1beta1.ErrorModelConfigNotFound, Message: "create one"}
 	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Model, f.Blocked = messages(false, "a"), nil, missing }).
 		want("Waiting v0 /0 - []")
 	if len(w.last.Taken) != 0 {
@@ -339,8 +339,8 @@ func TestMissingModelKeepsMessagesOpen(t *testing.T) {
 
 func TestTruncatedConditionClearsOnNextReply(t *testing.T) {
 	w := newWorld(t).say("a").
-		answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Truncated = true })
-	if !truncated(w.chat) || len(w.last.Notices) != 1 || w.last.Notices[0].Reason != v1alpha1.EventReplyTooLarge {
+		answer(chattest.Says("hi"), func(m *v1beta1.ChatMessage) { m.Spec.Generation.Truncated = true })
+	if !truncated(w.chat) || len(w.last.Notices) != 1 || w.last.Notices[0].Reason != v1beta1.EventReplyTooLarge {
 		t.Errorf("conditions %+v, notices %+v", w.chat.Status.Conditions, w.last.Notices)
 	}
 	if w.say("b").answer(chattest.Says("hi")); truncated(w.chat) {
@@ -360,9 +360,9 @@ func TestNothingNewChangesNothing(t *testing.T) {
 	}
 }
 
-func truncated(chat *v1alpha1.Chat) bool {
+func truncated(chat *v1beta1.Chat) bool {
 	for _, c := range chat.Status.Conditions {
-		if c.Type == v1alpha1.ConditionTruncated {
+		if c.Type == v1beta1.ConditionTruncated {
 			return true
 		}
 	}

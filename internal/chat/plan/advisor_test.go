@@ -8,17 +8,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestMissingAdvisorSetsConditionWithoutBlockingChat(t *testing.T) {
 	w := newWorld(t)
 	says := func() bool {
-		return meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionAdvisorUnavailable) != nil
+		return meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionAdvisorUnavailable) != nil
 	}
 	missing := func(f *Facts) {
-		f.NoAdvice = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create it"}
+		f.NoAdvice = &v1beta1.GenerationError{Reason: v1beta1.ErrorModelConfigNotFound, Message: "create it"}
 	}
 	for _, step := range []struct {
 		what  string
@@ -44,7 +44,7 @@ func TestMissingAdvisorSetsConditionWithoutBlockingChat(t *testing.T) {
 		if says() != step.says {
 			t.Errorf("%s: the conditions are %+v", step.what, w.chat.Status.Conditions)
 		}
-		if meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionStalled) != nil || len(w.last.Notices) != 0 {
+		if meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionStalled) != nil || len(w.last.Notices) != 0 {
 			t.Errorf("%s: the chat is stalled or makes an Event", step.what)
 		}
 	}

@@ -3,7 +3,7 @@
 
 package plan
 
-import "parley.dev/parley/api/v1alpha1"
+import "parley.dev/parley/api/v1beta1"
 
 // changeAgents asks for what an earlier pass has committed about sub-chats. It is done before anything else is decided,
 // such as whether one of them is still at work, and before the status is written that forgets it: a crash between the
@@ -15,7 +15,7 @@ func changeAgents(p *pass) error {
 		return nil
 	}
 	for _, refused := range p.facts.AgentsRejected {
-		p.notice(v1alpha1.EventAgentRejected, v1alpha1.EventActionCommit, refused)
+		p.notice(v1beta1.EventAgentRejected, v1beta1.EventActionCommit, refused)
 	}
 	p.status().Internal.AgentsOf = ""
 	return nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -22,7 +22,7 @@ func TestSubChatsStartBeforeNextDecision(t *testing.T) {
 	f.AgentsOf, f.AgentsRejected = "c-2-1", []string{"exceeded quota"}
 	todo, err = Advance(f)
 	told := slices.ContainsFunc(todo.Notices, func(n Notice) bool {
-		return n.Reason == v1alpha1.EventAgentRejected && n.Note == "exceeded quota"
+		return n.Reason == v1beta1.EventAgentRejected && n.Note == "exceeded quota"
 	})
 	if err != nil || todo.Asks.Agents != "" || todo.Status.Internal.AgentsOf != "" || !told {
 		t.Errorf("it asks for %+v, keeps %q, tells %+v, %v", todo.Asks, todo.Status.Internal.AgentsOf, todo.Notices, err)

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/cost"
@@ -20,9 +20,9 @@ import (
 func settleAttempt(p *pass) error {
 	st := p.status()
 	switch {
-	case st.Phase == v1alpha1.ChatInterrupting:
+	case st.Phase == v1beta1.ChatInterrupting:
 		return endInterrupted(p)
-	case st.Phase != v1alpha1.ChatRunning:
+	case st.Phase != v1beta1.ChatRunning:
 		return nil
 	case st.Generation == nil:
 		return proceed(p)
@@ -36,12 +36,12 @@ func settleAttempt(p *pass) error {
 	return nil
 }
 
-func useResult(p *pass, result *v1alpha1.ChatMessage) error {
+func useResult(p *pass, result *v1beta1.ChatMessage) error {
 	switch g := result.Spec.Generation; g.Outcome {
-	case v1alpha1.OutcomeFailed:
+	case v1beta1.OutcomeFailed:
 		accountStep(p, result)
 		return retryOrFail(p, *g.Error)
-	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
+	case v1beta1.OutcomeLost, v1beta1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
 		return loseAttempt(p)
 	default:
 		if err := p.fire(machine.CommitStep, subject{result: result, attempt: committedEnd(p, result)}); err != nil {
@@ -54,7 +54,7 @@ func useResult(p *pass, result *v1alpha1.ChatMessage) error {
 func maxAttempts(p *pass) int32 {
 	model, _ := answeringModel(p)
 	if model == nil {
-		return v1alpha1.DefaultMaxAttempts
+		return v1beta1.DefaultMaxAttempts
 	}
 	return model.Retry.MaxAttemptsOrDefault()
 }
@@ -62,7 +62,7 @@ func maxAttempts(p *pass) int32 {
 // accountAdvice adds what asking the advisor has used up, and counts what came of it: a summary can stand for messages
 // that the generation pod would have to count. It is kept apart: it is another model's, and says nothing of how
 // full the context is.
-func accountAdvice(p *pass, g *v1alpha1.MessageGeneration) {
+func accountAdvice(p *pass, g *v1beta1.MessageGeneration) {
 	if g.Advice > 0 {
 		p.status().Turn.Advice += g.Advice
 	}
@@ -72,16 +72,16 @@ func accountAdvice(p *pass, g *v1alpha1.MessageGeneration) {
 }
 
 // appendStep makes the result the head.
-func appendStep(p *pass, result *v1alpha1.ChatMessage) {
+func appendStep(p *pass, result *v1beta1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
-	if result.Spec.Role == v1alpha1.RoleSystem {
+	if result.Spec.Role == v1beta1.RoleSystem {
 		appendSummary(p, result)
 		return
 	}
 	p.appendGenerated(result.Name)
 	in := &st.Internal.Turn
 	in.LastRole = result.Spec.Role
-	if result.Spec.Role == v1alpha1.RoleAssistant {
+	if result.Spec.Role == v1beta1.RoleAssistant {
 		noteCalls(st.Turn, in, result)
 	} else {
 		in.PendingCalls, in.Decisions = in.CallsRequiringAction, nil
@@ -95,7 +95,7 @@ func appendStep(p *pass, result *v1alpha1.ChatMessage) {
 		}
 	}
 	accountStep(p, result)
-	if result.Spec.Role == v1alpha1.RoleAssistant {
+	if result.Spec.Role == v1beta1.RoleAssistant {
 		st.Turn.Steps++
 		st.LastReply, st.Context = g.Preview, g.Context
 		conditions.MarkMCPServers(st, g.MCP, p.facts.Now)
@@ -105,23 +105,23 @@ func appendStep(p *pass, result *v1alpha1.ChatMessage) {
 	}
 	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {
-		p.notice(v1alpha1.EventReplyTooLarge, v1alpha1.EventActionCommit,
+		p.notice(v1beta1.EventReplyTooLarge, v1beta1.EventActionCommit,
 			"Message "+result.Name+" was cut at 1 MiB, the most that one object holds")
 	}
 }
 
 // noteCalls notes the calls that a reply of the turn makes.
-func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v1alpha1.ChatMessage) {
+func noteCalls(t *v1beta1.TurnStatus, in *v1beta1.TurnInternalStatus, reply *v1beta1.ChatMessage) {
 	g := reply.Spec.Generation
 	in.PendingCalls, in.CallsRequiringAction, in.CallingMessage = g.PendingCalls, g.CallsRequiringAction, ""
 	in.NeedsWorkspace, in.AskingMessage = g.NeedsWorkspace, ""
 	in.ReplyOutcome = g.ReplyOutcome
-	if g.ReplyOutcome == v1alpha1.ReplyPaused {
+	if g.ReplyOutcome == v1beta1.ReplyPaused {
 		in.Pauses++
 	} else {
 		in.Pauses = 0
 	}
-	if g.Output != nil && g.Output.Problem != "" && g.ReplyOutcome == v1alpha1.ReplyComplete {
+	if g.Output != nil && g.Output.Problem != "" && g.ReplyOutcome == v1beta1.ReplyComplete {
 		in.InvalidOutputs++
 	} else {
 		in.InvalidOutputs = 0
@@ -133,7 +133,7 @@ func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v
 }
 
 // accountStep adds what a step has used up.
-func accountStep(p *pass, result *v1alpha1.ChatMessage) {
+func accountStep(p *pass, result *v1beta1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
 	if g.Usage != nil {
 		st.Usage = st.Usage.Add(*g.Usage)
@@ -151,17 +151,17 @@ func accountStep(p *pass, result *v1alpha1.ChatMessage) {
 	accountAdvice(p, g)
 }
 
-func beginAttempt(p *pass, action v1alpha1.GenerationAction) {
+func beginAttempt(p *pass, action v1beta1.GenerationAction) {
 	st, model := p.status(), nextModel(p, action)
-	next := &v1alpha1.GenerationStatus{
+	next := &v1beta1.GenerationStatus{
 		Attempt: 1, Action: action, ModelConfig: model.Config, Pod: p.facts.Pod, StartedAt: metav1.NewMicroTime(p.facts.Now),
 	}
-	var internal v1alpha1.AttemptInternalStatus
+	var internal v1beta1.AttemptInternalStatus
 	if last := st.Retry; last == nil {
 		noticeMissing(p, action)
 	} else {
 		next.Attempt, internal = last.Attempt+1, inherited(&st.Internal.Attempt)
-		internal.AfterEmptyReply = last.Reason == v1alpha1.ErrorEmptyReply
+		internal.AfterEmptyReply = last.Reason == v1beta1.ErrorEmptyReply
 	}
 	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace
 	internal.Compaction = compactionCause(p, action)
@@ -172,8 +172,8 @@ func beginAttempt(p *pass, action v1alpha1.GenerationAction) {
 
 // inherited is what the next attempt inherits from the one before: what is known of the step, and nothing that was of
 // that attempt alone.
-func inherited(last *v1alpha1.AttemptInternalStatus) v1alpha1.AttemptInternalStatus {
-	return v1alpha1.AttemptInternalStatus{
+func inherited(last *v1beta1.AttemptInternalStatus) v1beta1.AttemptInternalStatus {
+	return v1beta1.AttemptInternalStatus{
 		LostAttempts: last.LostAttempts, ExcludedModels: slices.Clone(last.ExcludedModels),
 		RetryAfter: slices.Clone(last.RetryAfter),
 	}

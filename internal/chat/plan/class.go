@@ -4,7 +4,7 @@
 package plan
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/conditions"
 )
@@ -29,9 +29,9 @@ func markClass(p *pass) {
 	conditions.MarkIgnored(st, class.Name, class.Ignored, p.facts.Now)
 }
 
-func inForce(class *v1alpha1.ChatClass) *v1alpha1.AppliedChatClass {
+func inForce(class *v1beta1.ChatClass) *v1beta1.AppliedChatClass {
 	if class == nil {
 		return nil
 	}
-	return &v1alpha1.AppliedChatClass{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
+	return &v1beta1.AppliedChatClass{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
 }

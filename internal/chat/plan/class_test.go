@@ -9,14 +9,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // classGone is what is read of a chat whose class does not exist.
 func classGone(f *Facts) {
-	f.Model, f.Blocked = nil, &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorChatClassNotFound, Message: "ChatClass coder does not exist", Advice: "Create it",
+	f.Model, f.Blocked = nil, &v1beta1.GenerationError{
+		Reason: v1beta1.ErrorChatClassNotFound, Message: "ChatClass coder does not exist", Advice: "Create it",
 	}
 }
 
@@ -35,10 +35,10 @@ func TestTurnWaitsForDeletedClassThenContinues(t *testing.T) {
 			"Running v2 c-1-1/2 - []", "Running v2 c-1-1/2 1:ExecuteTools []",
 		},
 		"behind an approval": {
-			func(t *testing.T) *world { return waits(t, pending(v1alpha1.RequiresApproval, "1")...) },
+			func(t *testing.T) *world { return waits(t, pending(v1beta1.RequiresApproval, "1")...) },
 			func(*world) func(*Facts) {
 				return func(f *Facts) {
-					f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "1", Decision: v1alpha1.DecisionApprove, Approval: "yes"}}}
+					f.Approvals = []Approval{{v1beta1.ToolDecision{ID: "1", Decision: v1beta1.DecisionApprove, Approval: "yes"}}}
 				}
 			},
 			"Running v3 c-1-1/2 - []", "Running v3 c-1-1/2 1:ExecuteTools []",
@@ -47,7 +47,7 @@ func TestTurnWaitsForDeletedClassThenContinues(t *testing.T) {
 			func(t *testing.T) *world { return newWorld(t).say("a") },
 			func(w *world) func(*Facts) {
 				return func(f *Facts) {
-					f.Result = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorChatClassNotFound, chattest.ForNow))
+					f.Result = chattest.Answer(w.chat, chattest.Fails(v1beta1.ErrorChatClassNotFound, chattest.ForNow))
 				}
 			},
 			"Running v1 a/1 - []", "Running v1 a/1 2:GenerateAssistant []",

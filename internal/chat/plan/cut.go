@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
 )
@@ -63,7 +63,7 @@ func cutHistory(p *pass) {
 	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
 		p.status().Context = nil
 	}
-	p.status().Internal.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
+	p.status().Internal.Superseded = &v1beta1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
 }
 
 // resumeTurn takes the turn up again whose message may say already how it ended. What is left of the turn stands
@@ -76,7 +76,7 @@ func resumeTurn(p *pass) {
 
 // supersedeTail drops the messages of people and clients that have left the history and that only the chat's status
 // said to be part of it. They may not say so themselves yet, and would be taken for new ones.
-func supersedeTail(p *pass, tail []v1alpha1.CommittedMessage, from int64) {
+func supersedeTail(p *pass, tail []v1beta1.CommittedMessage, from int64) {
 	for i := range tail {
 		if tail[i].Position >= from {
 			p.plan.Superseded = append(p.plan.Superseded, tail[i].Message)

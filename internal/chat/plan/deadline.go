@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Deadline is how long until the status has to change because of the time alone; zero if it need not.
-func Deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
+func Deadline(st *v1beta1.ChatStatus, now time.Time) time.Duration {
 	if st.RequiresAction != nil {
 		return max(st.RequiresAction.Deadline.Sub(now), time.Nanosecond)
 	}
@@ -33,15 +33,15 @@ const (
 // attemptTime is how long an attempt at the action may take, whatever its pod says. A generator that answers its probes
 // is trusted to be at work until then: it ends by itself what shows no sign of life, and its probe fails when that does
 // not end.
-func attemptTime(action v1alpha1.GenerationAction) time.Duration {
-	if action == v1alpha1.ActionExecuteTools {
+func attemptTime(action v1beta1.GenerationAction) time.Duration {
+	if action == v1beta1.ActionExecuteTools {
 		return ToolsTime
 	}
 	return replyTime
 }
 
 // attemptEnds is how long the attempt under way may still take; zero if there is none.
-func attemptEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
+func attemptEnds(st *v1beta1.ChatStatus, now time.Time) time.Duration {
 	if st.Generation == nil {
 		return 0
 	}
@@ -49,14 +49,14 @@ func attemptEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 }
 
 // Overdue reports whether the attempt under way has taken longer than it may.
-func Overdue(st *v1alpha1.ChatStatus, now time.Time) bool {
+func Overdue(st *v1beta1.ChatStatus, now time.Time) bool {
 	g := st.Generation
 	return g != nil && now.Sub(g.StartedAt.Time) >= attemptTime(g.Action)
 }
 
 // interruptionEnds is how long an attempt that was told to stop has to hand over what it has; zero if there is none.
-func interruptionEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
-	if st.Phase != v1alpha1.ChatInterrupting || st.Generation == nil || st.Generation.InterruptedAt == nil {
+func interruptionEnds(st *v1beta1.ChatStatus, now time.Time) time.Duration {
+	if st.Phase != v1beta1.ChatInterrupting || st.Generation == nil || st.Generation.InterruptedAt == nil {
 		return 0
 	}
 	return max(InterruptPatience-now.Sub(st.Generation.InterruptedAt.Time), time.Nanosecond)
@@ -72,17 +72,17 @@ func Sooner(a, b time.Duration) time.Duration {
 
 // referenceWaitEnds is how long a turn still waits for a class or a model that does not exist; zero if it waits for
 // none.
-func referenceWaitEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
+func referenceWaitEnds(st *v1beta1.ChatStatus, now time.Time) time.Duration {
 	w := st.Wait
-	if w == nil || w.Until == nil || !slices.Contains(missingReferences, v1alpha1.ErrorReason(w.Reason)) {
+	if w == nil || w.Until == nil || !slices.Contains(missingReferences, v1beta1.ErrorReason(w.Reason)) {
 		return 0
 	}
 	return max(w.Until.Sub(now), time.Nanosecond)
 }
 
 // waitingEnds is how long until the first of the waits for sub-chats is over that hold a chat; zero if there is none.
-func waitingEnds(st *v1alpha1.ChatStatus, now time.Time) (in time.Duration) {
-	if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.Turn == nil {
+func waitingEnds(st *v1beta1.ChatStatus, now time.Time) (in time.Duration) {
+	if st.Phase != v1beta1.ChatRunning || st.Generation != nil || st.Turn == nil {
 		return 0
 	}
 	for _, w := range st.Turn.WaitingFor {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -53,7 +53,7 @@ func TestAnAttemptHasTimeByItsAction(t *testing.T) {
 				t.Errorf("then it is %+v, and people are told %s", g, told(w))
 			}
 			w.later(c.time)
-			if r := w.chat.Status.Retry; r == nil || r.Reason != v1alpha1.ErrorGenerationPodLost ||
+			if r := w.chat.Status.Retry; r == nil || r.Reason != v1beta1.ErrorGenerationPodLost ||
 				!r.At.Equal(w.at(time.Second)) {
 				t.Errorf("the next one does not wait: %+v", r)
 			}
@@ -71,9 +71,9 @@ func TestPodLossIsReportedAtAttemptDeadline(t *testing.T) {
 }
 
 func TestPendingCallsWakeTheChatAtTheirDeadline(t *testing.T) {
-	w := waits(t, pending(v1alpha1.RequiresClient, "1")...)
+	w := waits(t, pending(v1beta1.RequiresClient, "1")...)
 	w.now = w.now.Add(time.Minute)
-	if in := Deadline(&w.chat.Status, w.now); in != v1alpha1.DefaultActionDeadline-time.Minute {
+	if in := Deadline(&w.chat.Status, w.now); in != v1beta1.DefaultActionDeadline-time.Minute {
 		t.Errorf("the chat is looked at again in %s", in)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/machine"
 )
 
@@ -16,17 +16,17 @@ type subject struct {
 	message string
 	// interrupts is true for a message that cuts in.
 	interrupts bool
-	result     *v1alpha1.ChatMessage
+	result     *v1beta1.ChatMessage
 	// results are a client's, if there are any.
 	results *clientResults
-	action  v1alpha1.GenerationAction
-	err     *v1alpha1.GenerationError
+	action  v1beta1.GenerationAction
+	err     *v1beta1.GenerationError
 	// retry is the next attempt at the step, and what is remembered for it.
 	retry *attemptRecord
 	// compaction is what asks for one.
-	compaction v1alpha1.CompactionSource
+	compaction v1beta1.CompactionSource
 	// ending is how the turn ends, for an event that ends one.
-	ending v1alpha1.TurnResult
+	ending v1beta1.TurnResult
 	// attempt is how the attempt under way ended; nil: its result is no longer awaited.
 	attempt *AttemptEnd
 }
@@ -57,7 +57,7 @@ func (p *pass) fire(event machine.Event, s subject) error {
 	return nil
 }
 
-func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationAction) machine.Facts {
+func (p *pass) machineFacts(event machine.Event, action v1beta1.GenerationAction) machine.Facts {
 	st := p.status()
 	var isOverBudget, isReferenceMissing, mayBegin bool
 	if event == machine.RecordAttempt {
@@ -69,7 +69,7 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 	return machine.Facts{
 		QueueLen:          len(st.Queue),
 		QueueCap:          int(p.chat.Spec.MaxQueueOrDefault()),
-		CutInRoom:         v1alpha1.RoomToCutIn,
+		CutInRoom:         v1beta1.RoomToCutIn,
 		CallsUnread:       len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
 		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:         p.facts.Suspended,
@@ -93,7 +93,7 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 // made where the prompt is built.
 var effects = map[machine.Effect]func(*pass, subject){
 	machine.EnqueueMessage: func(p *pass, s subject) {
-		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message, Interrupts: s.interrupts})
+		p.status().Queue = append(p.status().Queue, v1beta1.QueuedMessage{Name: s.message, Interrupts: s.interrupts})
 	},
 	machine.EnqueueCutIn: func(p *pass, s subject) { cutIn(p, s.message) },
 	machine.ReorderQueue: func(p *pass, s subject) { cutIn(p, s.message) },
@@ -109,7 +109,7 @@ var effects = map[machine.Effect]func(*pass, subject){
 		p.status().Context = nil
 	},
 	machine.RemoveQueued: func(p *pass, s subject) {
-		named := func(q v1alpha1.QueuedMessage) bool { return q.Name == s.message }
+		named := func(q v1beta1.QueuedMessage) bool { return q.Name == s.message }
 		p.status().Queue = slices.DeleteFunc(p.status().Queue, named)
 	},
 	machine.AppendMessage: func(p *pass, s subject) { beginTurn(p, s.message) },

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/tree"
 )
@@ -21,16 +21,16 @@ import (
 // Facts is all that was read about a chat in one pass.
 type Facts struct {
 	// Chat as it was read; its resourceVersion fences the write.
-	Chat *v1alpha1.Chat
+	Chat *v1beta1.Chat
 	// Result is the message that has the name of the result of the attempt under way,
 	// if there is one. It need not answer it.
-	Result *v1alpha1.ChatMessage
+	Result *v1beta1.ChatMessage
 	// Deleted is the newest result of the chat that was deleted, without what it said; nil if none is known of. It need
 	// not answer the attempt under way.
-	Deleted *v1alpha1.ChatMessage
+	Deleted *v1beta1.ChatMessage
 	// Summary is the message SummaryName, in which a model says what became of the turn that has just ended; nil if there
 	// is none. HeadPod is the pod that gave the reply which ended it.
-	Summary     *v1alpha1.ChatMessage
+	Summary     *v1beta1.ChatMessage
 	SummaryName string
 	HeadPod     string
 	// Open are the User messages that are neither in the history nor in the queue, in the order to take them.
@@ -42,10 +42,10 @@ type Facts struct {
 	// Truncated is what is left of the history if a message of it was deleted; nil if it is whole.
 	Truncated *Truncated
 	// Calls are the calls of the reply CallsOf that wait for a client or for approval; none if the reply is gone.
-	Calls   []v1alpha1.PendingToolCall
+	Calls   []v1beta1.PendingToolCall
 	CallsOf string
 	// Results are the messages of clients with results of calls that have not been taken, oldest first.
-	Results []*v1alpha1.ChatMessage
+	Results []*v1beta1.ChatMessage
 	// Approvals are the decisions about calls that have not been acted on, oldest first.
 	Approvals []Approval
 	// Requests are those of the annotations that have not been acted on.
@@ -92,13 +92,13 @@ type Facts struct {
 	// FamilyAtWork names another chat of the family to be archived that is still at work; empty if there is none.
 	FamilyAtWork string
 	// CostBelow is what the chats below that exist have cost: the chat's budget counts for them, too.
-	CostBelow []v1alpha1.Cost
+	CostBelow []v1beta1.Cost
 	// BudgetsAbove are the budgets of chats above that count for this one, too.
 	BudgetsAbove []tree.BudgetAbove
 	// ParentArchived is true when the parent is archived.
 	ParentArchived bool
 	// Root is the chat at the top of the family; nil while a chat above is missing.
-	Root *v1alpha1.FamilyRoot
+	Root *v1beta1.FamilyRoot
 	// ParentUID of the parent, if there is one.
 	ParentUID string
 	// PodLost is true when the pod of the attempt under way can no longer answer; PodLostBy says why, if there is more
@@ -110,16 +110,16 @@ type Facts struct {
 	// Class of the chat; nil if it has none. Chat has the settings that are in force.
 	Class *Class
 	// Namespace is the ChatClass whose namespacePreamble stands before all else; nil if there is none.
-	Namespace *v1alpha1.ChatClass
+	Namespace *v1beta1.ChatClass
 	// Model that answers; nil if there is none, and then Blocked says why.
 	Model *Model
 	// Blocked is why there is no Model.
-	Blocked *v1alpha1.GenerationError
+	Blocked *v1beta1.GenerationError
 	// FellBack is why the namespace's default answers in place of the ChatModelConfig that the chat names;
 	// nil if it does not.
-	FellBack *v1alpha1.GenerationError
+	FellBack *v1beta1.GenerationError
 	// NoAdvice is why the advisor that the chat names can give none; nil if it can, or if the chat names none.
-	NoAdvice *v1alpha1.GenerationError
+	NoAdvice *v1beta1.GenerationError
 	// Named are the models that messages name for their turns, by the name of the ChatModelConfig, as far as the plan
 	// asked for them; nil for one that does not exist.
 	Named map[string]*Model
@@ -129,15 +129,15 @@ type Facts struct {
 
 // Class is the ChatClass of a chat.
 type Class struct {
-	*v1alpha1.ChatClass
+	*v1beta1.ChatClass
 	// Said is the chat with what it says itself.
-	Said *v1alpha1.Chat
+	Said *v1beta1.Chat
 	// Ignored are the fields of the chat's spec that do not count because of it.
 	Ignored []string
 }
 
 // Of is the ChatClass; nil if there is none.
-func (c *Class) Of() *v1alpha1.ChatClass {
+func (c *Class) Of() *v1beta1.ChatClass {
 	if c == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ type Workspace struct {
 
 // Server is an MCP server that a chat refers to.
 type Server struct {
-	v1alpha1.MCPServerAddress
+	v1beta1.MCPServerAddress
 	// Starting is true when it may come to be ready without a person.
 	Starting bool
 }
@@ -184,11 +184,11 @@ type Message struct {
 	// ContentHash is of what the message says.
 	ContentHash string
 	// LastRole is who speaks last in it: an Assistant in a history that needs no answer.
-	LastRole v1alpha1.MessageRole
+	LastRole v1beta1.MessageRole
 	// ModelConfig is the ChatModelConfig that the message names for its turn; empty: the chat's.
 	ModelConfig string
 	// Effort that the message asks for.
-	Effort v1alpha1.ReasoningEffort
+	Effort v1beta1.ReasoningEffort
 	// FirstWords are how the message begins, for a title; empty if it was not read.
 	FirstWords string
 	// Created is when the message was created.
@@ -201,19 +201,19 @@ type Message struct {
 type Edited struct {
 	Message
 	// Commit of the message as it was before.
-	Commit v1alpha1.CommittedMessage
+	Commit v1beta1.CommittedMessage
 	// Tail are the commits right before it, behind the generated message before.
-	Tail []v1alpha1.CommittedMessage
+	Tail []v1beta1.CommittedMessage
 }
 
 // Approval is a decision about a call.
 type Approval struct {
-	v1alpha1.ToolDecision
+	v1beta1.ToolDecision
 }
 
 // Request is what an annotation asks for.
 type Request struct {
-	Kind  v1alpha1.RequestKind
+	Kind  v1beta1.RequestKind
 	Token string
 }
 
@@ -225,7 +225,7 @@ type Model struct {
 	// Fallbacks are the models to ask when this one cannot answer, in order.
 	Fallbacks []Alternative
 	// Retry says how failed attempts are tried again; nil: by the defaults.
-	Retry *v1alpha1.RetryPolicy
+	Retry *v1beta1.RetryPolicy
 	// ContextLimit is how many tokens a context may have: what this model holds, or what ContextLimitConfig says of the
 	// one that writes summaries, if that is less. The zero Limit is one that is not known.
 	ContextLimit modelconfig.Limit
@@ -248,16 +248,16 @@ type Alternative struct {
 	// Name of the model, as the provider calls it.
 	Name string
 	// Currency of its prices; empty if it has none.
-	Currency v1alpha1.Currency
+	Currency v1beta1.Currency
 	// NotBefore is the time before which its provider asked not to be called; zero if it did not.
 	NotBefore time.Time
 }
 
 // forAction are the models that may be asked to perform the action, in order. Without a summary a long chat could not
 // go on, so that one which the chat's own model can write does not depend on another one.
-func (m *Model) forAction(action v1alpha1.GenerationAction) []Alternative {
+func (m *Model) forAction(action v1beta1.GenerationAction) []Alternative {
 	own := append([]Alternative{m.Alternative}, m.Fallbacks...)
-	if action != v1alpha1.ActionCompact || m.Summarizer == nil {
+	if action != v1beta1.ActionCompact || m.Summarizer == nil {
 		return own
 	}
 	own = slices.DeleteFunc(own, func(a Alternative) bool { return a.Config == m.Summarizer.Config })
@@ -269,7 +269,7 @@ type Plan struct {
 	// Asks is what must be known before anything of the plan may be done.
 	Asks Asks
 	// Status to write, if it differs from what was read.
-	Status v1alpha1.ChatStatus
+	Status v1beta1.ChatStatus
 	// Begins is true when Status.Generation is an attempt that begins.
 	Begins bool
 	// PodAfter is the time after which that pod must have been created, so that it has a corrected API key; zero: any.
@@ -291,7 +291,7 @@ type Plan struct {
 	// CapacityWait is how long the step that begins had to wait for a place; nil if it had not.
 	CapacityWait *time.Duration
 	// LongWait is the wait of the status if it is worth an Event: it needs somebody, or has lasted for LongWaitAfter.
-	LongWait *v1alpha1.ChatWait
+	LongWait *v1beta1.ChatWait
 	// Notices are worth an Event.
 	Notices []Notice
 	// Expires is true when the chat is to be deleted because it has rested for long enough.
@@ -333,16 +333,16 @@ func (a *Asks) Nothing() bool {
 type Rejection struct {
 	Message string
 	// Reason of its Ready condition.
-	Reason v1alpha1.ConditionReason
+	Reason v1beta1.ConditionReason
 	// Note is the sentence for its author.
 	Note string
 }
 
 // Notice is something that a person may want to know about, once.
 type Notice struct {
-	Reason v1alpha1.EventReason
+	Reason v1beta1.EventReason
 	// Action that was being performed.
-	Action v1alpha1.EventAction
+	Action v1beta1.EventAction
 	// Note is a sentence without any content of messages.
 	Note string
 }

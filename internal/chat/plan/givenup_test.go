@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // wantGivenUp checks why the calls of the newest reply were given up, and why those before the turn's message were.
-func (w *world) wantGivenUp(now, before v1alpha1.CallsCanceledReason) *world {
+func (w *world) wantGivenUp(now, before v1beta1.CallsCanceledReason) *world {
 	w.t.Helper()
 	if got := recordOf(&w.chat.Status); got.CallsCanceledReason != now ||
 		got.Internal.CallsCanceledReasonBefore != before {
@@ -25,23 +25,23 @@ func (w *world) wantGivenUp(now, before v1alpha1.CallsCanceledReason) *world {
 
 func waitsForApproval(t *testing.T) *world {
 	t.Helper()
-	return waits(t, pending(v1alpha1.RequiresApproval, "1")...)
+	return waits(t, pending(v1beta1.RequiresApproval, "1")...)
 }
 
 func TestNextStepReceivesReasonOfAbandonedCalls(t *testing.T) {
-	late := func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultApprovalDeadline + time.Second) }
+	late := func(f *Facts) { f.Now = now.Add(v1beta1.DefaultApprovalDeadline + time.Second) }
 	for name, c := range map[string]struct {
 		do   func(w *world)
-		want v1alpha1.CallsCanceledReason
+		want v1beta1.CallsCanceledReason
 	}{
-		"the deadline":           {func(w *world) { w.pass(late) }, v1alpha1.CallsTimedOut},
-		"an interruption":        {func(w *world) { w.ask(v1alpha1.RequestInterrupt) }, v1alpha1.CallsCanceled},
-		"a message that cuts in": {func(w *world) { w.cutIn("b") }, v1alpha1.CallsInterrupted},
+		"the deadline":           {func(w *world) { w.pass(late) }, v1beta1.CallsTimedOut},
+		"an interruption":        {func(w *world) { w.ask(v1beta1.RequestInterrupt) }, v1beta1.CallsCanceled},
+		"a message that cuts in": {func(w *world) { w.cutIn("b") }, v1beta1.CallsInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := waitsForApproval(t).wantGivenUp("", "")
 			c.do(w)
-			w.wantGivenUp(c.want, "").answer(chattest.CallsRequiring(v1alpha1.RequiresApproval, "1"))
+			w.wantGivenUp(c.want, "").answer(chattest.CallsRequiring(v1beta1.RequiresApproval, "1"))
 			if got := w.chat.Status.Turn; got.Message == "a" && got.CallsCanceledReason != "" {
 				t.Errorf("a step that follows the calls leaves %q", got.CallsCanceledReason)
 			}
@@ -52,20 +52,20 @@ func TestNextStepReceivesReasonOfAbandonedCalls(t *testing.T) {
 func TestNextMessageRecordsReasonOfAbandonedCalls(t *testing.T) {
 	interruptedTurn := func(t *testing.T) *world {
 		t.Helper()
-		return newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).
-			answer(chattest.Calls("1"), chattest.Interrupted()).wantGivenUp(v1alpha1.CallsInterrupted, "")
+		return newWorld(t).say("a").ask(v1beta1.RequestInterrupt).
+			answer(chattest.Calls("1"), chattest.Interrupted()).wantGivenUp(v1beta1.CallsInterrupted, "")
 	}
 	for name, c := range map[string]struct {
 		ended *world
-		want  v1alpha1.CallsCanceledReason
+		want  v1beta1.CallsCanceledReason
 	}{
-		"interrupted": {interruptedTurn(t), v1alpha1.CallsInterrupted},
-		"failed": {newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Fails(v1alpha1.ErrorRequestRejected)),
-			v1alpha1.CallsFailed},
+		"interrupted": {interruptedTurn(t), v1beta1.CallsInterrupted},
+		"failed": {newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Fails(v1beta1.ErrorRequestRejected)),
+			v1beta1.CallsFailed},
 		"told to cut in": {waitsForApproval(t).say("b").pass(func(*Facts) {}), ""},
 	} {
 		if name == "told to cut in" {
-			c.ended.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).wantGivenUp("", v1alpha1.CallsInterrupted)
+			c.ended.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).wantGivenUp("", v1beta1.CallsInterrupted)
 			continue
 		}
 		c.ended.say("b").wantGivenUp("", c.want)
@@ -77,11 +77,11 @@ func TestNextMessageRecordsReasonOfAbandonedCalls(t *testing.T) {
 }
 
 func TestTruncatedHistoryKeepsReasonOfAbandonedCalls(t *testing.T) {
-	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(chattest.Calls("1"), chattest.Interrupted()).say("b")
+	w := newWorld(t).say("a").ask(v1beta1.RequestInterrupt).answer(chattest.Calls("1"), chattest.Interrupted()).say("b")
 	before, reply := question("a"), chattest.Answer(w.chat, chattest.Calls("1"), chattest.Interrupted())
-	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{before, reply}) }).
-		wantGivenUp(v1alpha1.CallsInterrupted, "")
-	w.say("c").wantGivenUp("", v1alpha1.CallsInterrupted)
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1beta1.ChatMessage{before, reply}) }).
+		wantGivenUp(v1beta1.CallsInterrupted, "")
+	w.say("c").wantGivenUp("", v1beta1.CallsInterrupted)
 }
 
 func TestResumedTurnKeepsItsCommitsVersion(t *testing.T) {
@@ -89,7 +89,7 @@ func TestResumedTurnKeepsItsCommitsVersion(t *testing.T) {
 	before, calling := question("a"), chattest.Answer(w.chat, chattest.Calls("1"))
 	before.Status.HistoryVersion = 1
 	w.answer(chattest.Results("1")).answer(chattest.Says("hi"))
-	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{before, calling}) })
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1beta1.ChatMessage{before, calling}) })
 	if got := w.chat.Status; got.Turn.HistoryVersion != 1 || got.Internal.Turn.ResumedVersion != got.History.Version {
 		t.Errorf("the turn is %+v at version %d", got.Turn, got.History.Version)
 	}

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/machine"
 )
@@ -43,7 +43,7 @@ func endInterrupted(p *pass) error {
 	return nil
 }
 
-func finishInterruption(p *pass, result *v1alpha1.ChatMessage) error {
+func finishInterruption(p *pass, result *v1beta1.ChatMessage) error {
 	end := interruptedEnd(p, result)
 	if result == nil && p.underWay != nil && attemptGone(p) {
 		end = lostEnd(p)
@@ -51,7 +51,7 @@ func finishInterruption(p *pass, result *v1alpha1.ChatMessage) error {
 	if result != nil && !hasOutput(result) {
 		result = nil
 	}
-	if err := p.fire(machine.FinishInterruption, subject{result: result, ending: v1alpha1.TurnInterrupted,
+	if err := p.fire(machine.FinishInterruption, subject{result: result, ending: v1beta1.TurnInterrupted,
 		attempt: end}); err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func finishInterruption(p *pass, result *v1alpha1.ChatMessage) error {
 
 // hasOutput reports whether an attempt that was told to stop has something to keep.
 // It may have been done just then.
-func hasOutput(result *v1alpha1.ChatMessage) bool {
+func hasOutput(result *v1beta1.ChatMessage) bool {
 	switch result.Spec.Generation.Outcome {
-	case v1alpha1.OutcomeCompleted:
+	case v1beta1.OutcomeCompleted:
 		return true
-	case v1alpha1.OutcomeInterrupted:
+	case v1beta1.OutcomeInterrupted:
 		return len(result.Spec.Parts) > 0
 	}
 	return false

@@ -9,19 +9,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestUnavailableKubernetesAccessSetsConditionUntilNextReply(t *testing.T) {
-	without := func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.KubernetesUnavailable = &v1alpha1.KubernetesUnavailable{
-			Reason: v1alpha1.KubernetesTokenForbidden, Message: "create a Role"}
+	without := func(m *v1beta1.ChatMessage) {
+		m.Spec.Generation.KubernetesUnavailable = &v1beta1.KubernetesUnavailable{
+			Reason: v1beta1.KubernetesTokenForbidden, Message: "create a Role"}
 	}
 	w := newWorld(t).say("a").answer(chattest.Says("I may not look."), without)
 	said := meta.FindStatusCondition(w.chat.Status.Conditions, "KubernetesUnavailable")
 	if ready := readyOf(w); said == nil || said.Reason != "TokenForbidden" ||
-		!strings.HasSuffix(said.Message, "create a Role") || ready.Reason != string(v1alpha1.ReasonAnswered) {
+		!strings.HasSuffix(said.Message, "create a Role") || ready.Reason != string(v1beta1.ReasonAnswered) {
 		t.Errorf("it says %+v", w.chat.Status.Conditions)
 	}
 	w.say("b").answer(chattest.Says("I have looked."))

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/machine"
 	"parley.dev/parley/internal/text/clip"
@@ -25,11 +25,11 @@ func loseAttempt(p *pass) error {
 	internal.LostAttempts++
 	losses := internal.LostAttempts
 	reason, message := describeLoss(p, &lost)
-	p.notice(v1alpha1.EventAttemptLost, v1alpha1.EventActionGenerate, message)
+	p.notice(v1beta1.EventAttemptLost, v1beta1.EventActionGenerate, message)
 	if lost.Attempt >= maxAttempts(p) {
 		return failAfter(p, attemptsExhausted(&lost, losses, reason, message), lostEnd(p))
 	}
-	retry := &v1alpha1.RetryStatus{
+	retry := &v1beta1.RetryStatus{
 		Attempt: lost.Attempt, Action: lost.Action, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason,
 		Message: message, At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig,
 	}
@@ -44,10 +44,10 @@ func loseAttempt(p *pass) error {
 }
 
 // describeLoss says which attempt was lost, and why.
-func describeLoss(p *pass, lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
+func describeLoss(p *pass, lost *v1beta1.GenerationStatus) (v1beta1.ErrorReason, string) {
 	message := fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt)
 	if attempts.NameConflict(p.chat, p.status(), p.facts.Result) {
-		return v1alpha1.ErrorResultNameConflict,
+		return v1beta1.ErrorResultNameConflict,
 			clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name",
 				lost.Attempt, p.facts.Result.Name), maxMessage)
 	}
@@ -61,7 +61,7 @@ func describeLoss(p *pass, lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReaso
 	if p.facts.PodLost && p.facts.PodLostBy != "" {
 		message += ": " + p.facts.PodLostBy
 	}
-	return v1alpha1.ErrorGenerationPodLost, clip.Ellipsis(message, maxMessage)
+	return v1beta1.ErrorGenerationPodLost, clip.Ellipsis(message, maxMessage)
 }
 
 // attemptGone reports whether the attempt under way has no result and will have none.
@@ -80,18 +80,18 @@ func resultDeleted(p *pass) bool {
 }
 
 // attemptsExhausted is the error of a step whose last attempt was lost.
-func attemptsExhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason,
-	last string) v1alpha1.GenerationError {
-	if why == v1alpha1.ErrorResultNameConflict {
-		return v1alpha1.GenerationError{
+func attemptsExhausted(lost *v1beta1.GenerationStatus, losses int32, why v1beta1.ErrorReason,
+	last string) v1beta1.GenerationError {
+	if why == v1beta1.ErrorResultNameConflict {
+		return v1beta1.GenerationError{
 			Reason: why, Message: last,
 			Advice: "Delete that message, find out who creates such, then send a message to continue",
 		}
 	}
 	count := fmt.Sprintf("The step was tried %d times, and %d of the attempts were lost with their generation pods",
 		lost.Attempt, losses)
-	return v1alpha1.GenerationError{
-		Reason:  v1alpha1.ErrorAttemptsExhausted,
+	return v1beta1.GenerationError{
+		Reason:  v1beta1.ErrorAttemptsExhausted,
 		Message: clip.Ellipsis(count+". "+last, maxMessage),
 		Advice:  "See the pods' events and logs, then send a message to continue",
 	}

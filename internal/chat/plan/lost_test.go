@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -24,11 +24,11 @@ func TestConsecutiveLossesBackOff(t *testing.T) {
 		w.pass(lost("it did not start: no image")).want("Running v1 a/1 - []")
 		retry, losses := w.chat.Status.Retry, int(w.remembered().LostAttempts)
 		if retry == nil || losses != i+2 || !retry.At.Equal(w.at(wait)) ||
-			retry.Reason != v1alpha1.ErrorGenerationPodLost {
+			retry.Reason != v1beta1.ErrorGenerationPodLost {
 			t.Fatalf("after loss %d the retry is %+v, after %d losses", i+2, retry, losses)
 		}
-		ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
-		if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonRetrying ||
+		ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionReady)
+		if v1beta1.ReasonOf(ready) != v1beta1.ReasonRetrying ||
 			!strings.Contains(ready.Message, "it did not start: no image") {
 			t.Errorf("Ready is %+v", ready)
 		}
@@ -46,7 +46,7 @@ func TestConsecutiveLossesBackOff(t *testing.T) {
 
 func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
 	w := newWorld(t).say("a").pass(lost("")).pass(lost("")).later(time.Second).
-		answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+		answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow))
 	if retry := w.chat.Status.Retry; retry == nil || !retry.At.Equal(w.at(time.Second)) ||
 		w.remembered().LostAttempts != 2 {
 		t.Errorf("the retry after the first failure is %+v", retry)
@@ -55,12 +55,12 @@ func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
 
 func TestExhaustedAttemptsSayHowManyWereLost(t *testing.T) {
 	w := newWorld(t).say("a")
-	for range v1alpha1.DefaultMaxAttempts - 2 {
-		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).later(time.Minute)
+	for range v1beta1.DefaultMaxAttempts - 2 {
+		w.answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)).later(time.Minute)
 	}
 	w.pass(lost("")).later(time.Minute).pass(lost("its node is gone")).want("Error v1 a/1 - []")
 	e := w.chat.Status.LastError
-	if e.Reason != v1alpha1.ErrorAttemptsExhausted || e.Action != v1alpha1.ActionGenerateAssistant ||
+	if e.Reason != v1beta1.ErrorAttemptsExhausted || e.Action != v1beta1.ActionGenerateAssistant ||
 		!strings.Contains(e.Message, "tried 25 times, and 2 of the attempts were lost") ||
 		!strings.Contains(e.Message, "its node is gone") {
 		t.Errorf("the error is %+v", e)
@@ -68,14 +68,14 @@ func TestExhaustedAttemptsSayHowManyWereLost(t *testing.T) {
 }
 
 func TestLostAttemptWaitsForCapacityAndPod(t *testing.T) {
-	for reason, held := range map[v1alpha1.ConditionReason]func(*Facts){
-		v1alpha1.ReasonWaitingForCapacity:    func(f *Facts) { f.NoCapacity = "full" },
-		v1alpha1.ReasonGenerationPodRejected: func(f *Facts) { f.PodRejected = "exceeded quota" },
+	for reason, held := range map[v1beta1.ConditionReason]func(*Facts){
+		v1beta1.ReasonWaitingForCapacity:    func(f *Facts) { f.NoCapacity = "full" },
+		v1beta1.ReasonGenerationPodRejected: func(f *Facts) { f.PodRejected = "exceeded quota" },
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			w := newWorld(t).say("a").pass(func(f *Facts) { lost("")(f); held(f) }).want("Running v1 a/1 - []")
-			ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
-			if v1alpha1.ReasonOf(ready) != reason {
+			ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionReady)
+			if v1beta1.ReasonOf(ready) != reason {
 				t.Errorf("Ready is %+v", ready)
 			}
 			w.pass(nil).want("Running v1 a/1 2:GenerateAssistant []")
@@ -99,12 +99,12 @@ func TestDeletedResultBeginsAnotherAttempt(t *testing.T) {
 }
 
 func TestADeletedResultOfAnotherAttemptChangesNothing(t *testing.T) {
-	for name, change := range map[string]func(*v1alpha1.ChatMessage){
-		"an earlier attempt":        func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 0 },
-		"an earlier history":        func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 0 },
-		"a deleted chat":            func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
+	for name, change := range map[string]func(*v1beta1.ChatMessage){
+		"an earlier attempt":        func(m *v1beta1.ChatMessage) { m.Spec.Generation.Attempt = 0 },
+		"an earlier history":        func(m *v1beta1.ChatMessage) { m.Spec.Generation.HistoryVersion = 0 },
+		"a deleted chat":            func(m *v1beta1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
 		"another pod":               strangers["another pod"],
-		"a message of its own name": func(m *v1alpha1.ChatMessage) { m.Name = "other" },
+		"a message of its own name": func(m *v1beta1.ChatMessage) { m.Name = "other" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a")

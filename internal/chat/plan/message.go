@@ -6,17 +6,17 @@ package plan
 import (
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/telemetry/traceparent"
 	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/internal/text/firstwords"
 )
 
 // MessageOf is what a decision has to know of a User message.
-func MessageOf(m *v1alpha1.ChatMessage) Message {
+func MessageOf(m *v1beta1.ChatMessage) Message {
 	facts := Message{
 		Name: m.Name, UID: string(m.UID), ContentHash: content.Of(m),
-		Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt,
+		Interrupts: m.Spec.WhenBusy == v1beta1.WhenBusyInterrupt,
 		LastRole:   m.Spec.LastRole(), Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
 		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),
 	}
@@ -39,8 +39,8 @@ func CreatedOf(f *Facts, name string) (created time.Time) {
 }
 
 // traceparentOf is the trace context that an object names, if that is one.
-func traceparentOf(m *v1alpha1.ChatMessage) string {
-	parent := m.Annotations[v1alpha1.AnnotationTraceparent]
+func traceparentOf(m *v1beta1.ChatMessage) string {
+	parent := m.Annotations[v1beta1.AnnotationTraceparent]
 	if _, ok := traceparent.Parse(parent); !ok {
 		return ""
 	}

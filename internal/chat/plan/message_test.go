@@ -9,20 +9,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func TestOnlyATraceContextIsTakenForOne(t *testing.T) {
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTraceparent: "nonsense"}}}
+	m := &v1beta1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationTraceparent: "nonsense"}}}
 	if got := traceparentOf(m); got != "" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestPromptInheritsTraceAndAuthorOfChat(t *testing.T) {
-	handed := map[string]string{v1alpha1.AnnotationTraceparent: "00-a-b-01", v1alpha1.AnnotationCreatedBy: "anna"}
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{"other": "x"}}}
+	handed := map[string]string{v1beta1.AnnotationTraceparent: "00-a-b-01", v1beta1.AnnotationCreatedBy: "anna"}
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{"other": "x"}}}
 	if got := PromptMessage(chat).Annotations; len(got) != 0 {
 		t.Errorf("annotated with %v", got)
 	}
@@ -33,19 +33,19 @@ func TestPromptInheritsTraceAndAuthorOfChat(t *testing.T) {
 }
 
 func TestMessageOfAnEarlierChatIsNotOpen(t *testing.T) {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "new"}}
-	earlier := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "old"}}
-	parent := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "other"}}
-	from := func(owner *v1alpha1.Chat, uid string) *v1alpha1.ChatMessage {
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "new"}}
+	earlier := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "old"}}
+	parent := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "other"}}
+	from := func(owner *v1beta1.Chat, uid string) *v1beta1.ChatMessage {
 		m := PromptMessage(owner)
 		m.Spec.ChatRef.Name, m.Status.ChatUID = "c", uid
 		return m
 	}
 	for name, c := range map[string]struct {
-		message *v1alpha1.ChatMessage
+		message *v1beta1.ChatMessage
 		open    bool
 	}{
-		"nobody's yet":                   {&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true},
+		"nobody's yet":                   {&v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true},
 		"the chat's own prompt":          {from(chat, ""), true},
 		"the prompt of an earlier chat":  {from(earlier, ""), false},
 		"taken up by an earlier chat":    {from(chat, "old"), false},

@@ -6,7 +6,7 @@ package plan
 import (
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -14,8 +14,8 @@ import (
 func approved(t *testing.T) *world {
 	t.Helper()
 	w := waitsForApproval(t)
-	w.chat.Spec.Mode = v1alpha1.ModePlan
-	w.approve("1", v1alpha1.DecisionApprove).answer(chattest.Results("1"), chattest.PlanApproved())
+	w.chat.Spec.Mode = v1beta1.ModePlan
+	w.approve("1", v1beta1.DecisionApprove).answer(chattest.Results("1"), chattest.PlanApproved())
 	if got := w.chat.EffectiveMode(); got != "" {
 		t.Fatalf("a chat whose plan was approved has mode %q", got)
 	}
@@ -28,15 +28,15 @@ func TestApprovedPlanEndsPlanModeForTurn(t *testing.T) {
 		t.Error("a later step of the turn plans again")
 	}
 	w.answer(chattest.Says("Done.")).say("b")
-	if got := w.chat.EffectiveMode(); got != v1alpha1.ModePlan {
+	if got := w.chat.EffectiveMode(); got != v1beta1.ModePlan {
 		t.Errorf("the next turn has mode %q", got)
 	}
 }
 
 func TestPlanApprovalEndsWhenHistoryLosesIt(t *testing.T) {
-	calling := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.CallsRequiring(v1alpha1.RequiresApproval, "1"))
-	results := chattest.Generated("c-2-1", v1alpha1.RoleTool, chattest.Results("1"), chattest.PlanApproved())
-	for want, kept := range map[bool][]*v1alpha1.ChatMessage{
+	calling := chattest.Generated("c-1-1", v1beta1.RoleAssistant, chattest.CallsRequiring(v1beta1.RequiresApproval, "1"))
+	results := chattest.Generated("c-2-1", v1beta1.RoleTool, chattest.Results("1"), chattest.PlanApproved())
+	for want, kept := range map[bool][]*v1beta1.ChatMessage{
 		true: {question("a"), calling, results}, false: {question("a"), calling},
 	} {
 		w := approved(t)
@@ -50,18 +50,18 @@ func TestPlanApprovalEndsWhenHistoryLosesIt(t *testing.T) {
 func TestApprovalsHaveLongerDefaultDeadline(t *testing.T) {
 	for _, c := range []struct {
 		seconds int32
-		kinds   []v1alpha1.RequiredAction
+		kinds   []v1beta1.RequiredAction
 		want    string
 	}{
-		{0, []v1alpha1.RequiredAction{v1alpha1.RequiresApproval}, "168h0m0s"},
-		{0, []v1alpha1.RequiredAction{v1alpha1.RequiresApproval, v1alpha1.RequiresClient}, "5m0s"},
-		{60, []v1alpha1.RequiredAction{v1alpha1.RequiresApproval}, "1m0s"},
+		{0, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "168h0m0s"},
+		{0, []v1beta1.RequiredAction{v1beta1.RequiresApproval, v1beta1.RequiresClient}, "5m0s"},
+		{60, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "1m0s"},
 	} {
 		w := newWorld(t).say("a")
 		if c.seconds > 0 {
-			w.chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: &c.seconds}
+			w.chat.Spec.Limits = &v1beta1.ChatLimits{ActionDeadlineSeconds: &c.seconds}
 		}
-		var calls []v1alpha1.PendingToolCall
+		var calls []v1beta1.PendingToolCall
 		var replies []chattest.Reply
 		for i, kind := range c.kinds {
 			id := string(rune('1' + i))

@@ -6,7 +6,7 @@ package plan
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/budget"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/conditions"
@@ -26,7 +26,7 @@ func markAdvisor(p *pass) {
 
 // answeringModel is what answers the turn under way, or else why nothing does.
 // What is done beside a turn, the chat's model does.
-func answeringModel(p *pass) (*Model, *v1alpha1.GenerationError) {
+func answeringModel(p *pass) (*Model, *v1beta1.GenerationError) {
 	t := p.status().Turn
 	if t == nil || t.Result != "" {
 		return p.facts.Model, p.facts.Blocked
@@ -35,7 +35,7 @@ func answeringModel(p *pass) (*Model, *v1alpha1.GenerationError) {
 }
 
 // modelNamed is what answers the message, or else why nothing does.
-func modelNamed(p *pass, message Message) (*Model, *v1alpha1.GenerationError) {
+func modelNamed(p *pass, message Message) (*Model, *v1beta1.GenerationError) {
 	switch {
 	case message.ModelConfig == "" || isBlockedElsewhere(p):
 		return p.facts.Model, p.facts.Blocked
@@ -43,7 +43,7 @@ func modelNamed(p *pass, message Message) (*Model, *v1alpha1.GenerationError) {
 		return nil, refusedReference(p, message)
 	case unavailableModel(p, message) == nil:
 		return p.facts.Named[message.ModelConfig], nil
-	case p.chat.Spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault && p.facts.Model != nil:
+	case p.chat.Spec.WhenModelConfigUnavailable == v1beta1.ModelConfigUnavailableUseDefault && p.facts.Model != nil:
 		return p.facts.Model, nil
 	}
 	return nil, unavailableModel(p, message)
@@ -51,13 +51,13 @@ func modelNamed(p *pass, message Message) (*Model, *v1alpha1.GenerationError) {
 
 // refusedReference is why the class of the chat does not let the ChatModelConfig answer that the message names; nil
 // if it does.
-func refusedReference(p *pass, message Message) *v1alpha1.GenerationError {
+func refusedReference(p *pass, message Message) *v1beta1.GenerationError {
 	return chatclass.ModelRefused(p.facts.Class.Of(), message.ModelConfig, message.Name)
 }
 
 // unavailableModel is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names
 // none.
-func unavailableModel(p *pass, message Message) *v1alpha1.GenerationError {
+func unavailableModel(p *pass, message Message) *v1beta1.GenerationError {
 	if message.ModelConfig == "" {
 		return nil
 	}
@@ -98,7 +98,7 @@ func markFallback(p *pass) {
 		why = unavailableModel(p, Message{Name: t.Message, ModelConfig: t.ModelConfig})
 	}
 	if p.status().Archived || p.facts.Model == nil ||
-		p.chat.Spec.WhenModelConfigUnavailable != v1alpha1.ModelConfigUnavailableUseDefault {
+		p.chat.Spec.WhenModelConfigUnavailable != v1beta1.ModelConfigUnavailableUseDefault {
 		why = nil
 	}
 	answers := ""
@@ -109,8 +109,8 @@ func markFallback(p *pass) {
 }
 
 // ofTheModel are the reasons that say something of the ChatModelConfig that the chat names, and nothing of another one.
-var ofTheModel = []v1alpha1.ErrorReason{
-	v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled, v1alpha1.ErrorModelConfigNotAllowed,
+var ofTheModel = []v1beta1.ErrorReason{
+	v1beta1.ErrorModelConfigNotFound, v1beta1.ErrorModelConfigDisabled, v1beta1.ErrorModelConfigNotAllowed,
 }
 
 // isBlockedElsewhere reports whether something other than its ChatModelConfig keeps the chat from working.
@@ -120,15 +120,15 @@ func isBlockedElsewhere(p *pass) bool {
 
 // classMissing reports whether the class of the chat does not exist: it is not known what the chat may do.
 func classMissing(p *pass) bool {
-	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorChatClassNotFound
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1beta1.ErrorChatClassNotFound
 }
 
 // missingReferences are the reasons of what does not exist and may yet be created.
-var missingReferences = []v1alpha1.ErrorReason{v1alpha1.ErrorChatClassNotFound, v1alpha1.ErrorModelConfigNotFound}
+var missingReferences = []v1beta1.ErrorReason{v1beta1.ErrorChatClassNotFound, v1beta1.ErrorModelConfigNotFound}
 
 // missingReference is why the next action has no class or no model, if that is because one does not exist; otherwise
 // nil.
-func missingReference(p *pass) *v1alpha1.GenerationError {
+func missingReference(p *pass) *v1beta1.GenerationError {
 	_, why := answeringModel(p)
 	if why == nil || !slices.Contains(missingReferences, why.Reason) {
 		return nil
@@ -153,14 +153,14 @@ func awaitsReference(p *pass) bool {
 }
 
 // blockedBy is why the message cannot be answered; nil if it can.
-func blockedBy(p *pass, message Message) *v1alpha1.GenerationError {
+func blockedBy(p *pass, message Message) *v1beta1.GenerationError {
 	_, why := modelNamed(p, message)
 	return why
 }
 
 // effectiveBudgets are those that the chat must keep.
-func effectiveBudgets(p *pass) []v1alpha1.EffectiveBudget {
-	var own *v1alpha1.Budget
+func effectiveBudgets(p *pass) []v1beta1.EffectiveBudget {
+	var own *v1beta1.Budget
 	if limits := p.chat.Spec.Limits; limits != nil {
 		own = limits.Budget
 	}
@@ -182,9 +182,9 @@ func withPrices(p *pass, models []Alternative) []Alternative {
 
 // overBudget is why budgets do not let the action call its model; nil if they do, or if it calls none. An attempt that
 // waits for something else, such as a class, has no model yet.
-func overBudget(p *pass, action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
+func overBudget(p *pass, action v1beta1.GenerationAction) *v1beta1.GenerationError {
 	all := effectiveBudgets(p)
-	if model, _ := answeringModel(p); len(all) == 0 || model == nil || action == v1alpha1.ActionExecuteTools {
+	if model, _ := answeringModel(p); len(all) == 0 || model == nil || action == v1beta1.ActionExecuteTools {
 		return nil
 	}
 	next := nextModel(p, action)

@@ -4,14 +4,14 @@
 package plan
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/modelconfig"
 )
 
 // ModelOf is what a decision has to know of the configuration that answers the chat. What it names and does not exist,
 // or is disabled, is left out: the configuration's own status says so.
-func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig, chat *v1alpha1.Chat) *Model {
+func ModelOf(configs []v1beta1.ChatModelConfig, config *v1beta1.ChatModelConfig, chat *v1beta1.Chat) *Model {
 	learned := chat.Status.Internal.LearnedContextLimit
 	compaction := chatclass.MergeCompaction(chat.Spec.Compaction, config.Spec.Compaction)
 	m := &Model{
@@ -40,15 +40,15 @@ func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 
 // applySummarizerLimit lets the limit of the model that writes summaries count where it is less. What is too long for
 // that model is cut, so that only a limit counts that somebody gave.
-func applySummarizerLimit(m *Model, summarizer *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) {
+func applySummarizerLimit(m *Model, summarizer *v1beta1.ChatModelConfig, learned *v1beta1.LearnedContextLimit) {
 	limit := modelconfig.ContextLimit(summarizer, learned)
-	if limit.Source == v1alpha1.ContextLimitConfigured &&
+	if limit.Source == v1beta1.ContextLimitConfigured &&
 		(m.ContextLimit.Tokens == 0 || limit.Tokens < m.ContextLimit.Tokens) {
 		m.ContextLimit, m.ContextLimitConfig = limit, summarizer.Name
 	}
 }
 
-func alternative(config *v1alpha1.ChatModelConfig) Alternative {
+func alternative(config *v1beta1.ChatModelConfig) Alternative {
 	a := Alternative{Config: config.Name, Name: config.Spec.Model}
 	if config.Spec.Pricing != nil {
 		a.Currency = config.Spec.Pricing.Currency

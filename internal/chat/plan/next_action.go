@@ -4,16 +4,16 @@
 package plan
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // nextAction is what a turn does next. The first three are the words of Chat.status.generation.action.
 type nextAction string
 
 const (
-	generateAssistant = nextAction(v1alpha1.ActionGenerateAssistant)
-	executeTools      = nextAction(v1alpha1.ActionExecuteTools)
-	compact           = nextAction(v1alpha1.ActionCompact)
+	generateAssistant = nextAction(v1beta1.ActionGenerateAssistant)
+	executeTools      = nextAction(v1beta1.ActionExecuteTools)
+	compact           = nextAction(v1beta1.ActionCompact)
 	// requireAction waits for a client's results or for approval.
 	requireAction nextAction = "RequireAction"
 	// finishTurn ends the turn normally.
@@ -128,7 +128,7 @@ var actionRules = []actionRule{
 		func(f progress) bool { return f.headIsAssistant && f.paused == 0 && f.invalidOutputs == 0 }},
 	{decision{"the output does not match again and again", failTurn, outputInvalid},
 		"It stands before the limit of steps, which would count as an answer.",
-		func(f progress) bool { return f.invalidOutputs >= v1alpha1.MaxOutputTries }},
+		func(f progress) bool { return f.invalidOutputs >= v1beta1.MaxOutputTries }},
 	{decision{"the limit of steps is reached", finishTurn, maxStepsReached},
 		"What was said so far stays, and a new message continues.",
 		func(f progress) bool { return f.stepsInTurn >= f.maxSteps }},

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // allProgress is every combination of facts, with limits and counts around each boundary.
@@ -23,7 +23,7 @@ func allProgress() iter.Seq[progress] {
 				stoppedByTool: rest >= 12,
 			}
 			f.callsRequiringAction = min(f.callsRequiringAction, f.outstandingCalls)
-			for _, bad := range [][2]int{{}, {1, 0}, {maxPauses, 0}, {0, 1}, {0, v1alpha1.MaxOutputTries}}[:1+4*(counts%2)] {
+			for _, bad := range [][2]int{{}, {1, 0}, {maxPauses, 0}, {0, 1}, {0, v1beta1.MaxOutputTries}}[:1+4*(counts%2)] {
 				if f.paused, f.invalidOutputs = bad[0], bad[1]; !yield(f) { // Only replies are paused or invalid.
 					return
 				}
@@ -43,7 +43,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 		settled := !calls && !f.compactionAsked
 		runs := settled && !f.turnOver && !f.stoppedByTool
 		answered := f.headIsAssistant && f.paused == 0 && f.invalidOutputs == 0
-		invalid := runs && f.invalidOutputs == v1alpha1.MaxOutputTries
+		invalid := runs && f.invalidOutputs == v1beta1.MaxOutputTries
 		tried := runs && !answered && !invalid
 		stopped := tried && f.stepsInTurn < f.maxSteps && f.paused == maxPauses
 		goesOn := tried && f.stepsInTurn < f.maxSteps && !stopped

@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 )
 
 // NoteEdit takes the message down if it was edited since its commit and none before it was.
-func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) {
+func (f *Facts) NoteEdit(m *v1beta1.ChatMessage, commit *v1beta1.CommittedMessage) {
 	if m.Spec.IsNote() || !m.DeletionTimestamp.IsZero() { // What has a note's name was deleted, which says more.
 		return
 	}
@@ -27,7 +27,7 @@ func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMess
 
 // CommitOf is the commit of a message of a person or a client, as far as the chat or the message itself says it; nil if
 // they say nothing of one.
-func CommitOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.CommittedMessage {
+func CommitOf(chat *v1beta1.Chat, m *v1beta1.ChatMessage) *v1beta1.CommittedMessage {
 	if commit := history.RecordedBy(chat, m.Name); commit != nil && history.Is(commit, m) {
 		return commit
 	}
@@ -40,9 +40,9 @@ func CommitOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.CommittedM
 
 // IsOpen reports whether a User message is neither in the history nor in the queue,
 // nor of an earlier chat of this name. A note never is: it gets no answer.
-func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+func IsOpen(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 	switch {
-	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted, m.Spec.IsNote():
+	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1beta1.MessageCommitted, m.Spec.IsNote():
 		return false
 	case history.IsRefused(m):
 		return false
@@ -53,11 +53,11 @@ func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if commit := history.RecordedBy(chat, m.Name); commit != nil && history.Is(commit, m) {
 		return false
 	}
-	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
+	return !slices.ContainsFunc(chat.Status.Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == m.Name })
 }
 
 // TakeOrder is the order in which User messages are taken up: the chat's prompt first, then as they were created.
-func TakeOrder(chat *v1alpha1.Chat, a, b *v1alpha1.ChatMessage) int {
+func TakeOrder(chat *v1beta1.Chat, a, b *v1beta1.ChatMessage) int {
 	if prompt := PromptName(chat); a.Name == prompt || b.Name == prompt {
 		if a.Name == prompt {
 			return -1
@@ -83,7 +83,7 @@ func ByCreation(a, b metav1.Object, versionA, versionB string) int {
 // createdVersion is the resourceVersion that a message was created with: its own, unless its status has been written
 // since and keeps it. If people have written to it in between,
 // it comes behind those of the same second that they have not.
-func createdVersion(m *v1alpha1.ChatMessage) string {
+func createdVersion(m *v1beta1.ChatMessage) string {
 	if m.Status.CreatedVersion != "" {
 		return m.Status.CreatedVersion
 	}

@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // formed makes a reply an answer that has the problem, or else the value.
-func formed(problem, value string) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
+func formed(problem, value string) func(*v1beta1.ChatMessage) {
+	return func(m *v1beta1.ChatMessage) {
 		g := m.Spec.Generation
-		g.ReplyOutcome, g.Output = v1alpha1.ReplyComplete, &v1alpha1.MessageOutput{Problem: problem}
+		g.ReplyOutcome, g.Output = v1beta1.ReplyComplete, &v1beta1.MessageOutput{Problem: problem}
 		if value != "" {
 			g.Output.Value = &runtime.RawExtension{Raw: []byte(value)}
 		}
@@ -33,7 +33,7 @@ func (w *world) wantOutput(value string, ready metav1.ConditionStatus) *world {
 	if out := w.chat.Status.Output; out != nil {
 		got = string(out.Raw)
 	}
-	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionOutputReady); c != nil {
+	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionOutputReady); c != nil {
 		status = c.Status
 	}
 	if got != value || status != ready {
@@ -48,15 +48,15 @@ func TestAnAnswerOfAnotherFormIsTriedAgain(t *testing.T) {
 	w.want("Running v2 c-1-1/2 1:GenerateAssistant []").wantOutput("", metav1.ConditionFalse)
 	w.answer(chattest.Says(`{"n":4}`), formed("", `{"n":4}`)).want("Waiting v3 c-2-1/3 - []")
 	w.wantOutput(`{"n":4}`, metav1.ConditionTrue).say("b").wantOutput("", "")
-	for range v1alpha1.MaxOutputTries - 1 {
+	for range v1beta1.MaxOutputTries - 1 {
 		w.answer(chattest.Says("{}"), invalid)
 	}
 	w.answer(chattest.Calls("1")).wantOutput("", "") // The count starts at 0 again.
 	w.answer(chattest.Results("1"))
-	for range v1alpha1.MaxOutputTries {
+	for range v1beta1.MaxOutputTries {
 		w.answer(chattest.Says("{}"), invalid)
 	}
-	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorOutputInvalid ||
+	if e := w.chat.Status.LastError; e == nil || e.Reason != v1beta1.ErrorOutputInvalid ||
 		!strings.Contains(e.Message, "/n is missing") {
 		t.Errorf("the error is %+v", e)
 	}
@@ -71,11 +71,11 @@ func TestAnAnswerOfAnotherFormIsTriedAgain(t *testing.T) {
 func TestTheOutputLeavesWithItsMessage(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("{}"), formed("/n is missing", "")).
 		answer(chattest.Says(`{"n":4}`), formed("", `{"n":4}`)).wantOutput(`{"n":4}`, metav1.ConditionTrue)
-	first := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.Says("{}"), formed("/n is missing", ""))
-	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{question("a"), first}) }).
+	first := chattest.Generated("c-1-1", v1beta1.RoleAssistant, chattest.Says("{}"), formed("/n is missing", ""))
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1beta1.ChatMessage{question("a"), first}) }).
 		want("Running v4 c-1-1/2 1:GenerateAssistant []").wantOutput("", metav1.ConditionFalse)
 	w = newWorld(t).say("a").answer(chattest.Says(`{"n":4}`), formed("", `{"n":4}`)).say("b").answer(chattest.Says("x"))
-	whole := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.Says("{}"), formed("", `{"n":4}`))
-	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{question("a"), whole}) }).
+	whole := chattest.Generated("c-1-1", v1beta1.RoleAssistant, chattest.Says("{}"), formed("", `{"n":4}`))
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1beta1.ChatMessage{question("a"), whole}) }).
 		wantOutput(`{"n":4}`, metav1.ConditionTrue)
 }

@@ -4,7 +4,7 @@
 package plan
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/machine"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -70,23 +70,23 @@ var steps = []func(*pass) error{
 // pass is one run of Advance: what it knows. What it does is in functions, with a file for each aspect of a chat.
 type pass struct {
 	facts Facts
-	chat  *v1alpha1.Chat
+	chat  *v1beta1.Chat
 	plan  Plan
 	// held is why work that is due may not begin; empty if it may.
 	held machine.Reason
 	// overBudget is why a budget holds the turn; nil if none does.
-	overBudget *v1alpha1.GenerationError
+	overBudget *v1beta1.GenerationError
 	// firing is the transition whose effects are being carried out.
 	firing Transition
 	// found is the attempt that was under way when the pass began.
-	found *v1alpha1.GenerationStatus
+	found *v1beta1.GenerationStatus
 	// underWay is the attempt that was under way when the pass began, until it ends.
-	underWay *v1alpha1.GenerationStatus
+	underWay *v1beta1.GenerationStatus
 	// early are results that came before the people's decisions that their calls wait for, too.
 	early []clientResults
 }
 
-func (p *pass) status() *v1alpha1.ChatStatus { return &p.plan.Status }
+func (p *pass) status() *v1beta1.ChatStatus { return &p.plan.Status }
 
 // begins reports whether the attempt under way is one that this pass begins.
 func (p *pass) begins() bool {
@@ -96,13 +96,13 @@ func (p *pass) begins() bool {
 
 func (p *pass) idle() bool {
 	switch p.status().Phase {
-	case "", v1alpha1.ChatWaiting, v1alpha1.ChatError:
+	case "", v1beta1.ChatWaiting, v1beta1.ChatError:
 		return true
 	}
 	return false
 }
 
-func (p *pass) notice(reason v1alpha1.EventReason, action v1alpha1.EventAction, note string) {
+func (p *pass) notice(reason v1beta1.EventReason, action v1beta1.EventAction, note string) {
 	p.plan.Notices = append(p.plan.Notices, Notice{Reason: reason, Action: action, Note: printable.Line(note)})
 }
 

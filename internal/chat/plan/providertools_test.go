@@ -8,20 +8,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestUnavailableProviderToolsSetConditionUntilNextReply(t *testing.T) {
-	without := func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.ProviderToolsUnavailable = []v1alpha1.ProviderToolUnavailable{
-			{Tool: v1alpha1.ProviderWebSearch, Reason: v1alpha1.ProviderToolNotSupported}}
+	without := func(m *v1beta1.ChatMessage) {
+		m.Spec.Generation.ProviderToolsUnavailable = []v1beta1.ProviderToolUnavailable{
+			{Tool: v1beta1.ProviderWebSearch, Reason: v1beta1.ProviderToolNotSupported}}
 	}
 	says := func(w *world) bool {
-		return meta.IsStatusConditionTrue(w.chat.Status.Conditions, v1alpha1.ConditionProviderToolsUnavailable)
+		return meta.IsStatusConditionTrue(w.chat.Status.Conditions, v1beta1.ConditionProviderToolsUnavailable)
 	}
 	w := newWorld(t).say("a").answer(chattest.Says("I cannot search."), without)
-	if ready := readyOf(w); !says(w) || ready.Reason != string(v1alpha1.ReasonAnswered) {
+	if ready := readyOf(w); !says(w) || ready.Reason != string(v1beta1.ReasonAnswered) {
 		t.Errorf("it says %+v", w.chat.Status.Conditions)
 	}
 	if w.say("b").answer(chattest.Says("I have searched.")); says(w) {

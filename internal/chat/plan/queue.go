@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/machine"
 )
 
@@ -34,7 +34,7 @@ func takeOpenMessages(p *pass) error {
 		if isDeferred(p, message) {
 			return nil
 		}
-		if len(p.status().Internal.Tail)+len(p.status().Queue) >= v1alpha1.MaxTail {
+		if len(p.status().Internal.Tail)+len(p.status().Queue) >= v1beta1.MaxTail {
 			p.plan.Rejected = append(p.plan.Rejected, tailFull(p, message.Name))
 			continue
 		}
@@ -71,16 +71,16 @@ func openMessages(p *pass) []Message {
 }
 
 func queueFull(p *pass, message string) Rejection {
-	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
+	return Rejection{message, v1beta1.ReasonQueueFull, fmt.Sprintf(
 		"The queue of chat %s is full (%d messages, and limits.maxQueue is %d): delete this message and create it again "+
 			"when there is room",
 		p.chat.Name, len(p.status().Queue), p.chat.Spec.MaxQueueOrDefault())}
 }
 
 func tailFull(p *pass, message string) Rejection {
-	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
+	return Rejection{message, v1beta1.ReasonQueueFull, fmt.Sprintf(
 		"The last %d messages of chat %s have no reply, and there can be no more: see why its turns end without one, "+
-			"delete some of them, and create this message again", v1alpha1.MaxTail, p.chat.Name)}
+			"delete some of them, and create this message again", v1beta1.MaxTail, p.chat.Name)}
 }
 
 func eventOfMessage(p *pass, message Message) machine.Event {
@@ -103,7 +103,7 @@ func promoteHead(p *pass) {
 // promoteQueued lets queued messages cut in that were told to since they were queued.
 func promoteQueued(p *pass) error {
 	for _, message := range p.facts.Queued {
-		queued := slices.IndexFunc(p.status().Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message.Name })
+		queued := slices.IndexFunc(p.status().Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == message.Name })
 		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
 			continue
 		}
@@ -119,7 +119,7 @@ func promoteQueued(p *pass) error {
 
 // cutIn puts the message, be it new or queued, behind those that cut in before it, and all of these before the others.
 func cutIn(p *pass, message string) {
-	var cutIns, others []v1alpha1.QueuedMessage
+	var cutIns, others []v1beta1.QueuedMessage
 	for _, queued := range p.status().Queue {
 		switch {
 		case queued.Name == message:
@@ -129,7 +129,7 @@ func cutIn(p *pass, message string) {
 			others = append(others, queued)
 		}
 	}
-	p.status().Queue = slices.Concat(cutIns, []v1alpha1.QueuedMessage{{Name: message, Interrupts: true}}, others)
+	p.status().Queue = slices.Concat(cutIns, []v1beta1.QueuedMessage{{Name: message, Interrupts: true}}, others)
 }
 
 func clearQueue(p *pass) {

@@ -9,15 +9,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // missing makes what answers the chat not exist.
-func missing(reason v1alpha1.ErrorReason) func(*Facts) {
+func missing(reason v1beta1.ErrorReason) func(*Facts) {
 	return func(f *Facts) {
-		f.Model, f.Blocked = nil, &v1alpha1.GenerationError{Reason: reason, Message: "It does not exist", Advice: "Create it"}
+		f.Model, f.Blocked = nil, &v1beta1.GenerationError{Reason: reason, Message: "It does not exist", Advice: "Create it"}
 	}
 }
 
@@ -32,16 +32,16 @@ func namesMissing(f *Facts) {
 // holds are turns in the middle of which a reference turns out to lead to nothing.
 var holds = map[string]struct {
 	absent    func(*Facts)
-	reason    v1alpha1.ErrorReason
-	wait      v1alpha1.WaitFor
+	reason    v1beta1.ErrorReason
+	wait      v1beta1.WaitFor
 	queued    bool
 	continued string
 }{
-	"the class": {missing(v1alpha1.ErrorChatClassNotFound), v1alpha1.ErrorChatClassNotFound, v1alpha1.WaitForChatClass,
+	"the class": {missing(v1beta1.ErrorChatClassNotFound), v1beta1.ErrorChatClassNotFound, v1beta1.WaitForChatClass,
 		false, "Running v2 c-1-1/2 1:ExecuteTools []"},
-	"the model": {missing(v1alpha1.ErrorModelConfigNotFound), v1alpha1.ErrorModelConfigNotFound,
-		v1alpha1.WaitForModelConfig, false, "Running v2 c-1-1/2 1:ExecuteTools []"},
-	"the model of a queued message": {namesMissing, v1alpha1.ErrorModelConfigNotFound, v1alpha1.WaitForModelConfig,
+	"the model": {missing(v1beta1.ErrorModelConfigNotFound), v1beta1.ErrorModelConfigNotFound,
+		v1beta1.WaitForModelConfig, false, "Running v2 c-1-1/2 1:ExecuteTools []"},
+	"the model of a queued message": {namesMissing, v1beta1.ErrorModelConfigNotFound, v1beta1.WaitForModelConfig,
 		true, "Running v3 b/3 1:GenerateAssistant []"},
 }
 
@@ -61,7 +61,7 @@ func TestMissingReferenceHoldsTheTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := held(t, c.queued, c.absent)
 			st := &w.chat.Status
-			if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || len(w.last.Notices) > 0 {
+			if st.Phase != v1beta1.ChatRunning || st.Generation != nil || len(w.last.Notices) > 0 {
 				t.Errorf("the chat is %s with attempt %+v, Events %+v", st.Phase, st.Generation, w.last.Notices)
 			}
 			if ready := readyOf(w); ready.Status != metav1.ConditionUnknown || ready.Reason != string(c.reason) {
@@ -94,7 +94,7 @@ func TestMissingReferenceFailsTheTurnAfterItsDeadline(t *testing.T) {
 }
 
 func TestTurnRestartsReferenceWaitOfIdleChat(t *testing.T) {
-	absent := missing(v1alpha1.ErrorModelConfigNotFound)
+	absent := missing(v1beta1.ErrorModelConfigNotFound)
 	w := newWorld(t).say("a").answer(chattest.Says("hi"))
 	w.pass(func(f *Facts) { absent(f); f.Open = messages(false, "b") }) // It waits for the model, as long as it takes.
 	w.now = w.now.Add(time.Hour)
@@ -104,7 +104,7 @@ func TestTurnRestartsReferenceWaitOfIdleChat(t *testing.T) {
 	})
 	st := &w.chat.Status
 	end := metav1.NewTime(w.now.Add(conditions.ReferencePatience))
-	if st.Phase != v1alpha1.ChatRunning || st.Wait == nil || !st.Wait.Until.Equal(&end) {
+	if st.Phase != v1beta1.ChatRunning || st.Wait == nil || !st.Wait.Until.Equal(&end) {
 		t.Errorf("the chat is %s and waits for %+v", st.Phase, st.Wait)
 	}
 }
@@ -113,7 +113,7 @@ func TestNextTurnWaitsAnew(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c")
 	w.pass(func(f *Facts) { namesMissing(f); f.Result = chattest.Answer(w.chat, chattest.Says("hi")) })
 	w.now = w.now.Add(conditions.ReferencePatience - time.Second)
-	w.pass(func(f *Facts) { namesMissing(f); f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "1"}} })
+	w.pass(func(f *Facts) { namesMissing(f); f.Requests = []Request{{Kind: v1beta1.RequestInterrupt, Token: "1"}} })
 	st := &w.chat.Status
 	if st.Turn.Message != "c" || st.Wait == nil || st.Wait.Until == nil || st.Wait.Until.Sub(w.now) < time.Minute {
 		t.Errorf("the next turn waits for %+v", st.Wait)
@@ -122,10 +122,10 @@ func TestNextTurnWaitsAnew(t *testing.T) {
 
 func TestReferenceWaitEndsBeforeLaterRetry(t *testing.T) {
 	w := newWorld(t).say("a")
-	absent := missing(v1alpha1.ErrorModelConfigNotFound)
+	absent := missing(v1beta1.ErrorModelConfigNotFound)
 	w.pass(func(f *Facts) {
 		absent(f)
-		f.Result = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow, chattest.After(3600)))
+		f.Result = chattest.Answer(w.chat, chattest.Fails(v1beta1.ErrorRateLimited, chattest.ForNow, chattest.After(3600)))
 	})
 	if left := Deadline(&w.chat.Status, w.now); left != conditions.ReferencePatience {
 		t.Errorf("it is looked at again after %s: %+v", left, w.chat.Status.Retry)
@@ -146,10 +146,10 @@ func TestArchivingEndsTheWaitForAReference(t *testing.T) {
 
 func TestPodThatFindsNoModelHoldsTheTurn(t *testing.T) {
 	w := newWorld(t).say("a")
-	absent := missing(v1alpha1.ErrorModelConfigNotFound)
+	absent := missing(v1beta1.ErrorModelConfigNotFound)
 	w.pass(func(f *Facts) {
 		absent(f)
-		f.Result = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorModelConfigNotFound, chattest.ForNow))
+		f.Result = chattest.Answer(w.chat, chattest.Fails(v1beta1.ErrorModelConfigNotFound, chattest.ForNow))
 	}).want("Running v1 a/1 - []")
 	w.later(time.Minute).want("Running v1 a/1 2:GenerateAssistant []")
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
 )
@@ -20,7 +20,7 @@ import (
 func settleReport(p *pass) {
 	st := p.status()
 	if st.Phase == "" {
-		st.Phase = v1alpha1.ChatWaiting
+		st.Phase = v1beta1.ChatWaiting
 	}
 	facts := conditions.ChatFacts{Generation: p.chat.Generation, Now: p.facts.Now}
 	facts.Beginning = p.chat.Spec.Prompt != "" && st.History.Version == 0
@@ -82,8 +82,8 @@ const LongWaitAfter = 10 * time.Second
 func noticeWait(p *pass, passes bool) {
 	wait := p.status().Wait
 	switch {
-	case wait == nil || refusals[v1alpha1.ConditionReason(wait.Reason)] != "":
-	case wait.For == v1alpha1.WaitForResume || wait.For == v1alpha1.WaitForUnarchive:
+	case wait == nil || refusals[v1beta1.ConditionReason(wait.Reason)] != "":
+	case wait.For == v1beta1.WaitForResume || wait.For == v1beta1.WaitForUnarchive:
 	case wait.For.NeedsPerson() && !passes:
 		p.plan.LongWait = wait
 	default:
@@ -116,13 +116,13 @@ func recordWaiting(p *pass) {
 const ManifestPatience = 10 * time.Second
 
 // transientReasons are the reasons that what a manifest brings later ends.
-var transientReasons = []v1alpha1.ErrorReason{
-	v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorChatClassNotFound, v1alpha1.ErrorParentNotFound,
+var transientReasons = []v1beta1.ErrorReason{
+	v1beta1.ErrorModelConfigNotFound, v1beta1.ErrorChatClassNotFound, v1beta1.ErrorParentNotFound,
 }
 
 // mayResolve reports whether what blocks the first open message may pass by itself, because something that it needs
 // was not there yet when it was created; and if so, when to look again.
-func mayResolve(p *pass, blocked *v1alpha1.GenerationError) bool {
+func mayResolve(p *pass, blocked *v1beta1.GenerationError) bool {
 	if blocked == nil || !slices.Contains(transientReasons, blocked.Reason) {
 		return false
 	}
@@ -135,10 +135,10 @@ func mayResolve(p *pass, blocked *v1alpha1.GenerationError) bool {
 }
 
 // refusals are the Events for reasons of Ready that make one when they come up, and not again while they last.
-var refusals = map[v1alpha1.ConditionReason]v1alpha1.EventReason{
-	v1alpha1.ReasonGenerationPodRejected: v1alpha1.EventGenerationPodRejected,
-	v1alpha1.ReasonPromptRejected:        v1alpha1.EventPromptRejected,
-	v1alpha1.ReasonPromptNameConflict:    v1alpha1.EventPromptNameConflict,
+var refusals = map[v1beta1.ConditionReason]v1beta1.EventReason{
+	v1beta1.ReasonGenerationPodRejected: v1beta1.EventGenerationPodRejected,
+	v1beta1.ReasonPromptRejected:        v1beta1.EventPromptRejected,
+	v1beta1.ReasonPromptNameConflict:    v1beta1.EventPromptNameConflict,
 }
 
 // promptProblem is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of
@@ -158,10 +158,10 @@ func promptProblem(p *pass) *conditions.NoPrompt {
 
 // noticeRefusal makes an Event of a refusal that the chat has not told of before.
 func noticeRefusal(p *pass) {
-	ready := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionReady)
-	before := meta.FindStatusCondition(p.chat.Status.Conditions, v1alpha1.ConditionReady)
-	reason := v1alpha1.ReasonOf(ready)
-	if event, refused := refusals[reason]; refused && v1alpha1.ReasonOf(before) != reason {
-		p.notice(event, v1alpha1.EventActionGenerate, ready.Message)
+	ready := meta.FindStatusCondition(p.status().Conditions, v1beta1.ConditionReady)
+	before := meta.FindStatusCondition(p.chat.Status.Conditions, v1beta1.ConditionReady)
+	reason := v1beta1.ReasonOf(ready)
+	if event, refused := refusals[reason]; refused && v1beta1.ReasonOf(before) != reason {
+		p.notice(event, v1beta1.EventActionGenerate, ready.Message)
 	}
 }

@@ -6,19 +6,19 @@ package plan
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 )
 
 // RequiredCalls are the calls of the message that people and clients are to be asked for in the turn with a client's
 // newest results, which may be nil; nil if there are none.
-func RequiredCalls(results *v1alpha1.ClientResults, message *v1alpha1.ChatMessage) (calls []v1alpha1.PendingToolCall) {
+func RequiredCalls(results *v1beta1.ClientResults, message *v1beta1.ChatMessage) (calls []v1beta1.PendingToolCall) {
 	// A client's results come all at once, behind the calls.
 	answered := results != nil && message.Spec.Index != nil && results.Position > *message.Spec.Index
 	for i := range message.Spec.Parts {
 		call := message.Spec.Parts[i].ToolCall
-		if call != nil && (call.RequiresAction == v1alpha1.RequiresApproval ||
-			call.RequiresAction == v1alpha1.RequiresClient && !answered) {
+		if call != nil && (call.RequiresAction == v1beta1.RequiresApproval ||
+			call.RequiresAction == v1beta1.RequiresClient && !answered) {
 			calls = append(calls, approval.Of(call))
 		}
 	}
@@ -30,7 +30,7 @@ func RequiredCalls(results *v1alpha1.ClientResults, message *v1alpha1.ChatMessag
 }
 
 // questionsOf are of the calls that ask people instead of having a result in the message.
-func questionsOf(message *v1alpha1.ChatMessage) []v1alpha1.ToolQuestion {
+func questionsOf(message *v1beta1.ChatMessage) []v1beta1.ToolQuestion {
 	if g := message.Spec.Generation; g != nil {
 		return g.Questions
 	}
@@ -38,7 +38,7 @@ func questionsOf(message *v1alpha1.ChatMessage) []v1alpha1.ToolQuestion {
 }
 
 // noteQuestions counts the calls that ask people among those that require action.
-func noteQuestions(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessage) {
+func noteQuestions(in *v1beta1.TurnInternalStatus, message *v1beta1.ChatMessage) {
 	in.AskingMessage = ""
 	asking := int32(len(questionsOf(message))) // At most 8, as the API bounds them.
 	if asking == 0 {
@@ -53,7 +53,7 @@ func noteQuestions(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessag
 }
 
 // Recorded reports whether the chat says already that the decision counts.
-func Recorded(chat *v1alpha1.Chat, given *v1alpha1.ToolApproval) bool {
+func Recorded(chat *v1beta1.Chat, given *v1beta1.ToolApproval) bool {
 	if required := chat.Status.RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
 			if call.Decision != nil && call.Decision.Approval == given.Name {
@@ -62,5 +62,5 @@ func Recorded(chat *v1alpha1.Chat, given *v1alpha1.ToolApproval) bool {
 		}
 	}
 	return slices.ContainsFunc(chat.Status.Internal.Turn.Decisions,
-		func(d v1alpha1.ToolDecision) bool { return d.Approval == given.Name })
+		func(d v1beta1.ToolDecision) bool { return d.Approval == given.Name })
 }

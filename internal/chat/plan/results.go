@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // clientResults is what a client's Tool message says, compared with the calls that wait.
@@ -21,8 +21,8 @@ type clientResults struct {
 
 // compareResults compares the message with the calls that wait for a client. They are those that the chat waits for
 // now: a message may have been written for others.
-func compareResults(p *pass, message *v1alpha1.ChatMessage) clientResults {
-	waiting, given := waitingForClient(p), map[string]*v1alpha1.ToolResult{}
+func compareResults(p *pass, message *v1beta1.ChatMessage) clientResults {
+	waiting, given := waitingForClient(p), map[string]*v1beta1.ToolResult{}
 	wrong := func(problem string) clientResults {
 		return clientResults{message: message.Name, problem: problem + ": delete this message and create a right one"}
 	}
@@ -44,10 +44,10 @@ func compareResults(p *pass, message *v1alpha1.ChatMessage) clientResults {
 }
 
 // waitingForClient are the calls that wait for a client, in their order.
-func waitingForClient(p *pass) (waiting []v1alpha1.PendingToolCall) {
+func waitingForClient(p *pass) (waiting []v1beta1.PendingToolCall) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
-			if call.Kind == v1alpha1.RequiresClient {
+			if call.Kind == v1beta1.RequiresClient {
 				waiting = append(waiting, call)
 			}
 		}
@@ -56,12 +56,12 @@ func waitingForClient(p *pass) (waiting []v1alpha1.PendingToolCall) {
 }
 
 // checkResult says what is wrong with a result; empty for a right one.
-func checkResult(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall,
-	given map[string]*v1alpha1.ToolResult) (problem string) {
+func checkResult(result *v1beta1.ToolResult, waiting []v1beta1.PendingToolCall,
+	given map[string]*v1beta1.ToolResult) (problem string) {
 	switch {
 	case given[result.ID] != nil:
 		return "Tool call " + result.ID + " has two results"
-	case !slices.ContainsFunc(waiting, func(c v1alpha1.PendingToolCall) bool { return c.ID == result.ID }):
+	case !slices.ContainsFunc(waiting, func(c v1beta1.PendingToolCall) bool { return c.ID == result.ID }):
 		return "No tool call " + result.ID + " waits for a client"
 	case !json.Valid([]byte(result.Output)):
 		return "The output for tool call " + result.ID + " is not valid JSON"
@@ -71,11 +71,11 @@ func checkResult(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall
 
 // stoppedByClient is the tool of the first call, in their order, whose result ends the turn; empty if none does. The
 // results name no tools that could be relied on.
-func stoppedByClient(tools *v1alpha1.ChatTools, waiting []v1alpha1.PendingToolCall,
-	given map[string]*v1alpha1.ToolResult) string {
-	var inOrder []v1alpha1.ToolResult
+func stoppedByClient(tools *v1beta1.ChatTools, waiting []v1beta1.PendingToolCall,
+	given map[string]*v1beta1.ToolResult) string {
+	var inOrder []v1beta1.ToolResult
 	for _, call := range waiting {
-		inOrder = append(inOrder, v1alpha1.ToolResult{ID: call.ID, Name: call.Name, IsError: given[call.ID].IsError})
+		inOrder = append(inOrder, v1beta1.ToolResult{ID: call.ID, Name: call.Name, IsError: given[call.ID].IsError})
 	}
 	return tools.StoppedBy(inOrder)
 }

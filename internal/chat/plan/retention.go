@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // settleRetention says since when the chat rests and when it expires. It expires in a pass that finds both said:
@@ -61,7 +61,7 @@ func isIdle(p *pass) bool {
 }
 
 func exceedsTreeLimits(p *pass) bool {
-	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorSubChatLimitExceeded
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1beta1.ErrorSubChatLimitExceeded
 }
 
 // isStillOpen reports whether the pass has neither taken the message up nor refused it.

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -20,7 +20,7 @@ const anHour = time.Hour
 func keptAnHour(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.chat.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(anHour / time.Second))}
+	w.chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(anHour / time.Second))}
 	return w
 }
 
@@ -76,11 +76,11 @@ func TestChatExpiresOnlyAfterStatusShowsExpiry(t *testing.T) {
 }
 
 func TestWhatKeepsAChatFromGoing(t *testing.T) {
-	open := func(reason v1alpha1.ErrorReason) func(*world) {
+	open := func(reason v1beta1.ErrorReason) func(*world) {
 		return func(w *world) {
 			w.facts = func(f *Facts) {
 				f.Open, f.Model = messages(false, "b"), nil
-				f.Blocked = &v1alpha1.GenerationError{Reason: reason, Message: "There is none", Advice: "Make one"}
+				f.Blocked = &v1beta1.GenerationError{Reason: reason, Message: "There is none", Advice: "Make one"}
 			}
 		}
 	}
@@ -89,14 +89,14 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 		kept   bool
 	}{
 		"nothing":                             {func(*world) {}, false},
-		"that it failed":                      {func(w *world) { w.chat.Status.Phase = v1alpha1.ChatError }, false},
+		"that it failed":                      {func(w *world) { w.chat.Status.Phase = v1beta1.ChatError }, false},
 		"that it is archived":                 {func(w *world) { w.facts = func(f *Facts) { f.Archive = true } }, false},
 		"that it is suspended":                {func(w *world) { w.facts = func(f *Facts) { f.Suspended = true } }, false},
-		"a message that nobody can answer":    {open(v1alpha1.ErrorModelConfigNotFound), true},
-		"one beyond the limits of its family": {open(v1alpha1.ErrorSubChatLimitExceeded), false},
+		"a message that nobody can answer":    {open(v1beta1.ErrorModelConfigNotFound), true},
+		"one beyond the limits of its family": {open(v1beta1.ErrorSubChatLimitExceeded), false},
 		"a turn over budget": {func(w *world) {
-			w.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
-			w.say("b").wantHeld(v1alpha1.ErrorModelPriceMissing, "")
+			w.chat.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
+			w.say("b").wantHeld(v1beta1.ErrorModelPriceMissing, "")
 		}, true},
 		"that its class is gone":        {func(w *world) { w.facts = classGone }, true},
 		"that nobody says for how long": {func(w *world) { w.chat.Spec.Retention = nil }, true},
@@ -115,7 +115,7 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 }
 
 func TestFailedChatWithQueueDoesNotExpire(t *testing.T) {
-	w := keptAnHour(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	w := keptAnHour(t).say("a").say("b").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed))
 	w.want("Error v1 a/1 - [b]").isIdle(time.Time{}).expires(time.Time{})
 }
 
@@ -123,10 +123,10 @@ func TestWhateverHappensInAChatCountsAnew(t *testing.T) {
 	at := now.Add(time.Minute)
 	for name, happens := range map[string]func(*world){
 		"a turn that fails": func(w *world) {
-			w.say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Error v3 b/3 - []")
+			w.say("b").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed)).want("Error v3 b/3 - []")
 		},
 		"it is archived":       func(w *world) { w.pass(func(f *Facts) { f.Archive = true }) },
-		"its context is clear": func(w *world) { w.ask(v1alpha1.RequestClear) },
+		"its context is clear": func(w *world) { w.ask(v1beta1.RequestClear) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := keptAnHour(t).say("a").answer(chattest.Says("hi")).isIdle(now)
@@ -166,4 +166,4 @@ func TestTheTimerIsFoundAgain(t *testing.T) {
 	}
 }
 
-func isSubChat(w *world) { w.chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: "p"} }
+func isSubChat(w *world) { w.chat.Spec.ParentRef = &v1beta1.ChatReference{Name: "p"} }

@@ -10,33 +10,33 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/machine"
 	"parley.dev/parley/internal/text/clip"
 )
 
 // fallbackReasons rule out the model that failed, but not its fallbacks. All other errors that are not retryable are
 // about the request: another model would be asked the same, or must not be.
-var fallbackReasons = []v1alpha1.ErrorReason{
-	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached,
-	v1alpha1.ErrorProviderDisabled,
-	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorAPIKeyMissing, v1alpha1.ErrorModelConfigNotFound,
-	v1alpha1.ErrorModelConfigInvalid,
-	v1alpha1.ErrorModelConfigDisabled,
+var fallbackReasons = []v1beta1.ErrorReason{
+	v1beta1.ErrorAuthenticationFailed, v1beta1.ErrorPermissionDenied, v1beta1.ErrorUsageLimitReached,
+	v1beta1.ErrorProviderDisabled,
+	v1beta1.ErrorTLSFailed, v1beta1.ErrorModelNotFound, v1beta1.ErrorAPIKeyMissing, v1beta1.ErrorModelConfigNotFound,
+	v1beta1.ErrorModelConfigInvalid,
+	v1beta1.ErrorModelConfigDisabled,
 }
 
 // AsksFallbacks reports whether the fallbacks of a model are asked after an error with that reason that is not
 // retryable.
-func AsksFallbacks(reason v1alpha1.ErrorReason) bool { return slices.Contains(fallbackReasons, reason) }
+func AsksFallbacks(reason v1beta1.ErrorReason) bool { return slices.Contains(fallbackReasons, reason) }
 
 // nextTry is the attempt that follows a failed one; nil if there is none. A model that failed for good is not asked
 // again in this step. The models are asked in their order, one at once after the other; before the first comes again
 // there is a wait, which doubles with each round. One whose provider asked to wait is passed over for as long as
 // another one can be asked sooner.
-func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, last attemptRecord, e *v1alpha1.GenerationError,
+func nextTry(models []Alternative, policy *v1beta1.RetryPolicy, last attemptRecord, e *v1beta1.GenerationError,
 	now time.Time) *attemptRecord {
 	failed := last.underWay
-	retry := &attemptRecord{internal: inherited(&last.internal), next: &v1alpha1.RetryStatus{
+	retry := &attemptRecord{internal: inherited(&last.internal), next: &v1beta1.RetryStatus{
 		Attempt: failed.Attempt, Action: failed.Action, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason,
 		Message: e.Message, Provider: e.Provider, StatusCode: e.StatusCode,
 	}}
@@ -63,9 +63,9 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, last attemptRec
 const maxPaidAttempts = 5
 
 // mostAttempts is how often a step is tried that failed for that reason.
-func mostAttempts(models []Alternative, policy *v1alpha1.RetryPolicy, reason v1alpha1.ErrorReason) int32 {
+func mostAttempts(models []Alternative, policy *v1beta1.RetryPolicy, reason v1beta1.ErrorReason) int32 {
 	most := policy.MaxAttemptsOrDefault()
-	if reason == v1alpha1.ErrorEmptyReply || reason == v1alpha1.ErrorReplyFailed {
+	if reason == v1beta1.ErrorEmptyReply || reason == v1beta1.ErrorReplyFailed {
 		return min(most, max(maxPaidAttempts, int32(len(models))))
 	}
 	return most
@@ -100,22 +100,22 @@ func setNext(retry *attemptRecord, models []Alternative, failed string, now, aga
 }
 
 // retryAfters are what providers have asked for in the step, as far as it is not over.
-func retryAfters(last attemptRecord, e *v1alpha1.GenerationError, now time.Time) []v1alpha1.ModelRetryAfter {
+func retryAfters(last attemptRecord, e *v1beta1.GenerationError, now time.Time) []v1beta1.ModelRetryAfter {
 	failed := last.underWay.ModelConfig
-	var asked []v1alpha1.ModelRetryAfter
+	var asked []v1beta1.ModelRetryAfter
 	for _, before := range last.internal.RetryAfter {
 		if before.ModelConfig != failed && before.Time.After(now) {
 			asked = append(asked, before)
 		}
 	}
 	if after := e.RetryAfter(); after > 0 {
-		asked = append(asked, v1alpha1.ModelRetryAfter{ModelConfig: failed, Time: metav1.NewMicroTime(now.Add(after))})
+		asked = append(asked, v1beta1.ModelRetryAfter{ModelConfig: failed, Time: metav1.NewMicroTime(now.Add(after))})
 	}
-	return asked[max(0, len(asked)-v1alpha1.MaxModelRetryAfters):]
+	return asked[max(0, len(asked)-v1beta1.MaxModelRetryAfters):]
 }
 
 // retryAfterOf is until when the provider of a model asked to be left alone; zero if it did not.
-func retryAfterOf(asked []v1alpha1.ModelRetryAfter, config string) time.Time {
+func retryAfterOf(asked []v1beta1.ModelRetryAfter, config string) time.Time {
 	for _, a := range asked {
 		if a.ModelConfig == config {
 			return a.Time.Time
@@ -125,7 +125,7 @@ func retryAfterOf(asked []v1alpha1.ModelRetryAfter, config string) time.Time {
 }
 
 // backoff is the wait after a round of attempts, counted from 0.
-func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
+func backoff(policy *v1beta1.RetryPolicy, round int) time.Duration {
 	delay, most := policy.InitialDelayOrDefault(), policy.MaxDelayOrDefault()
 	for range round {
 		if delay >= most {
@@ -137,7 +137,7 @@ func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
 }
 
 // retryOrFail begins the next attempt after one that failed, or ends the turn.
-func retryOrFail(p *pass, e v1alpha1.GenerationError) error {
+func retryOrFail(p *pass, e v1beta1.GenerationError) error {
 	st := p.status()
 	learnContextLimit(p, &e)
 	last, end := attemptsOf(st), endOfAttempt(p, p.facts.Result)
@@ -164,7 +164,7 @@ func retryOrFail(p *pass, e v1alpha1.GenerationError) error {
 // availableModels are the models that may be asked after an attempt that failed, and how often; none if none answers
 // the chat. While its class or its model does not exist that is not known: the attempt waits for it, and it is
 // decided again then.
-func availableModels(p *pass, failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
+func availableModels(p *pass, failed *v1beta1.GenerationStatus) ([]Alternative, *v1beta1.RetryPolicy) {
 	if model, _ := answeringModel(p); model != nil {
 		return withPrices(p, model.forAction(failed.Action)), model.Retry
 	}
@@ -180,7 +180,7 @@ const maxMessage = 1024
 // nextModel is the model that the next attempt at the action asks: the one that is next, or while its provider asks to
 // wait, the first other one that may be asked now, or else the one that may be asked soonest. The caller has made sure
 // that there is one.
-func nextModel(p *pass, action v1alpha1.GenerationAction) Alternative {
+func nextModel(p *pass, action v1beta1.GenerationAction) Alternative {
 	model, _ := answeringModel(p)
 	models := withPrices(p, model.forAction(action))
 	first := nextInOrder(p, models)

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -25,14 +25,14 @@ func models(fallbacks ...string) func(*Facts) {
 }
 
 func TestRetryableFailureIsRetriedAfterItsWait(t *testing.T) {
-	w := newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []")
+	w := newWorld(t).say("a").answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []")
 	retry := w.chat.Status.Retry
 	if retry == nil || retry.Attempt != 1 || retry.Message != "what is wrong" ||
-		retry.Reason != v1alpha1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
+		retry.Reason != v1beta1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
 		t.Fatalf("retry is %+v", retry)
 	}
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonRetrying {
+		v1beta1.ConditionReady); v1beta1.ReasonOf(ready) != v1beta1.ReasonRetrying {
 		t.Errorf("Ready is %+v", ready)
 	}
 	w.later(time.Second - 1).want("Running v1 a/1 - []").later(1).want("Running v1 a/1 2:GenerateAssistant []")
@@ -45,13 +45,13 @@ func TestRetryableFailureIsRetriedAfterItsWait(t *testing.T) {
 func TestRetriesBackOffAndHeedTheProvidersWait(t *testing.T) {
 	w := newWorld(t).say("a")
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		if w.answer(chattest.Fails(v1alpha1.ErrorProviderError,
+		if w.answer(chattest.Fails(v1beta1.ErrorProviderError,
 			chattest.ForNow)); !w.chat.Status.Retry.At.Equal(w.at(want * time.Second)) {
 			t.Fatalf("after attempt %d the next one is at %v", i+1, w.chat.Status.Retry.At)
 		}
 		w.later(want * time.Second)
 	}
-	w.answer(chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow, chattest.After(90)))
+	w.answer(chattest.Fails(v1beta1.ErrorRateLimited, chattest.ForNow, chattest.After(90)))
 	if !w.chat.Status.Retry.At.Equal(w.at(90 * time.Second)) {
 		t.Errorf("the next one is at %v", w.chat.Status.Retry.At)
 	}
@@ -59,17 +59,17 @@ func TestRetriesBackOffAndHeedTheProvidersWait(t *testing.T) {
 
 func TestExhaustedAttemptsReportTheLastError(t *testing.T) {
 	w := newWorld(t).say("a")
-	for range v1alpha1.DefaultMaxAttempts - 1 {
-		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
-		if retry := w.chat.Status.Retry; retry.Action != v1alpha1.ActionGenerateAssistant {
+	for range v1beta1.DefaultMaxAttempts - 1 {
+		w.answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow))
+		if retry := w.chat.Status.Retry; retry.Action != v1beta1.ActionGenerateAssistant {
 			t.Fatalf("the retry is %+v", retry)
 		}
 		w.later(time.Minute)
 	}
-	w.want("Running v1 a/1 25:GenerateAssistant []").answer(chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow)).
+	w.want("Running v1 a/1 25:GenerateAssistant []").answer(chattest.Fails(v1beta1.ErrorRateLimited, chattest.ForNow)).
 		want("Error v1 a/1 - []")
-	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited ||
-		e.Action != v1alpha1.ActionGenerateAssistant ||
+	if e := w.chat.Status.LastError; e.Reason != v1beta1.ErrorRateLimited ||
+		e.Action != v1beta1.ActionGenerateAssistant ||
 		e.Text() != "Attempt 25 failed, too. what is wrong. what to do" {
 		t.Errorf("last error is %+v", e)
 	}
@@ -79,9 +79,9 @@ func TestExhaustedAttemptsReportTheLastError(t *testing.T) {
 }
 
 func TestEachStepHasItsOwnBudget(t *testing.T) {
-	w := newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).later(time.Second)
+	w := newWorld(t).say("a").answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)).later(time.Second)
 	w.answer(chattest.Calls("1")).answer(chattest.Results("1")).want("Running v3 c-2-1/3 1:GenerateAssistant []")
-	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+	w.answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow))
 	if retry := w.chat.Status.Retry; retry.Attempt != 1 || !retry.At.Equal(w.at(time.Second)) {
 		t.Errorf("retry is %+v", retry)
 	}
@@ -92,7 +92,7 @@ func TestRetryingChatIsSteered(t *testing.T) {
 		do   func(*world)
 		want string
 	}{
-		"an interruption ends the turn at once": {func(w *world) { w.ask(v1alpha1.RequestInterrupt) }, "Waiting v2 a/1 - []"},
+		"an interruption ends the turn at once": {func(w *world) { w.ask(v1beta1.RequestInterrupt) }, "Waiting v2 a/1 - []"},
 		"a message that cuts in begins at once": {func(w *world) { w.cutIn("b") }, "Running v2 b/2 1:GenerateAssistant []"},
 		"another message is queued":             {func(w *world) { w.say("b") }, "Running v1 a/1 - [b]"},
 		"suspension holds the next attempt": {func(w *world) {
@@ -100,10 +100,10 @@ func TestRetryingChatIsSteered(t *testing.T) {
 		}, "Running v1 a/1 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+			w := newWorld(t).say("a").answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow))
 			c.do(w)
 			w.want(c.want)
-			if phase := w.chat.Status.Phase; phase == v1alpha1.ChatWaiting && w.chat.Status.Retry != nil {
+			if phase := w.chat.Status.Phase; phase == v1beta1.ChatWaiting && w.chat.Status.Retry != nil {
 				t.Error("the retry outlives its turn")
 			}
 		})
@@ -132,7 +132,7 @@ func TestProviderRetryAfterDelaysTheNextAttempt(t *testing.T) {
 		if st.Generation == nil || st.Generation.ModelConfig != c.asked {
 			t.Fatalf("attempt %d asks %+v, want %s", i+1, st.Generation, c.asked)
 		}
-		if w.answer(chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow, chattest.After(c.waits))); c.seconds > 0 {
+		if w.answer(chattest.Fails(v1beta1.ErrorRateLimited, chattest.ForNow, chattest.After(c.waits))); c.seconds > 0 {
 			if st = &w.chat.Status; st.Retry == nil || st.Retry.ModelConfig != c.next ||
 				!st.Retry.At.Equal(w.at(time.Duration(c.seconds)*time.Second)) {
 				t.Fatalf("after attempt %d: %+v, want %s in %d s", i+1, st.Retry, c.next, c.seconds)
@@ -154,13 +154,13 @@ func TestFallbacksAreTriedImmediatelyThenPrimaryAfterBackoff(t *testing.T) {
 	w.facts = models("second", "third")
 	w.say("a")
 	for i, want := range []string{"second", "third"} {
-		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).
+		w.answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)).
 			want(fmt.Sprintf("Running v1 a/1 %d:GenerateAssistant []", i+2))
 		if got := w.chat.Status.Generation.ModelConfig; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 	}
-	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []").later(time.Second)
+	w.answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []").later(time.Second)
 	if got := w.chat.Status.Generation; got.ModelConfig != "default" || got.Attempt != 4 {
 		t.Errorf("the second round begins with %+v", got)
 	}
@@ -169,8 +169,8 @@ func TestFallbacksAreTriedImmediatelyThenPrimaryAfterBackoff(t *testing.T) {
 func TestModelIsRuledOutForTheStepAlone(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second")
-	w.say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Running v1 a/1 2:GenerateAssistant []")
-	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []").later(time.Second)
+	w.say("a").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed)).want("Running v1 a/1 2:GenerateAssistant []")
+	w.answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []").later(time.Second)
 	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "second" || got.Attempt != 3 ||
 		len(w.remembered().ExcludedModels) != 1 {
 		t.Fatalf("asked %+v, with %+v", got, w.remembered())
@@ -186,9 +186,9 @@ func TestModelIsRuledOutForTheStepAlone(t *testing.T) {
 }
 
 func TestNonRetryableRequestErrorSkipsFallbacks(t *testing.T) {
-	for _, reason := range []v1alpha1.ErrorReason{
-		v1alpha1.ErrorRequestRejected, v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong,
-		v1alpha1.ErrorHistoryInconsistent, v1alpha1.ErrorInternal,
+	for _, reason := range []v1beta1.ErrorReason{
+		v1beta1.ErrorRequestRejected, v1beta1.ErrorContentFiltered, v1beta1.ErrorContextTooLong,
+		v1beta1.ErrorHistoryInconsistent, v1beta1.ErrorInternal,
 	} {
 		w := newWorld(t)
 		w.facts = models("second")
@@ -202,9 +202,9 @@ func TestNonRetryableRequestErrorSkipsFallbacks(t *testing.T) {
 func TestPermanentFailureOfAllModelsFailsTheTurn(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second")
-	w.say("a").answer(chattest.Fails(v1alpha1.ErrorModelNotFound)).
-		answer(chattest.Fails(v1alpha1.ErrorUsageLimitReached)).want("Error v1 a/1 - []")
-	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorUsageLimitReached {
+	w.say("a").answer(chattest.Fails(v1beta1.ErrorModelNotFound)).
+		answer(chattest.Fails(v1beta1.ErrorUsageLimitReached)).want("Error v1 a/1 - []")
+	if got := w.chat.Status.LastError.Reason; got != v1beta1.ErrorUsageLimitReached {
 		t.Errorf("reported as %s", got)
 	}
 }
@@ -212,23 +212,23 @@ func TestPermanentFailureOfAllModelsFailsTheTurn(t *testing.T) {
 func TestBackoffDoublesWithExcludedFallback(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("other")
-	w.say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).
-		answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	w.say("a").answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)).
+		answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed))
 	for i, want := range []time.Duration{1, 2, 4, 8} {
 		if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "default" ||
 			!retry.At.Equal(w.at(want*time.Second)) {
 			t.Fatalf("wait %d is %+v", i+1, retry)
 		}
-		w.later(want * time.Second).answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+		w.later(want * time.Second).answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow))
 	}
 }
 
 func TestRemovedFallbackBringsNoRuledOutModelBack(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("other", "third")
-	w.say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
-		answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow, chattest.After(30))).
-		answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow, chattest.After(60)))
+	w.say("a").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed)).
+		answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow, chattest.After(30))).
+		answer(chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow, chattest.After(60)))
 	if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "other" {
 		t.Fatalf("retry is %+v", retry)
 	}
@@ -273,9 +273,9 @@ func TestLimitOfTheModelHoldsTheNextStep(t *testing.T) {
 	w.pass(func(f *Facts) {
 		f.Open, f.ModelLimit = messages(false, "a"), &ModelLimit{Message: "It is busy.", Until: until}
 	})
-	w.want("Running v1 a/1 - []").wantReason(v1alpha1.ReasonWaitingForModel)
+	w.want("Running v1 a/1 - []").wantReason(v1beta1.ReasonWaitingForModel)
 	wait := w.chat.Status.Wait
-	if wait == nil || wait.For != v1alpha1.WaitForModel || !wait.Until.Time.Equal(until) ||
+	if wait == nil || wait.For != v1beta1.WaitForModel || !wait.Until.Time.Equal(until) ||
 		w.chat.Status.WaitingSince != nil {
 		t.Errorf("it waits for %+v since %v", wait, w.chat.Status.WaitingSince)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/machine"
 )
 
@@ -33,10 +33,10 @@ func pollServers(p *pass) {
 // serversStarting reports whether a model that is to be asked waits for MCP servers, and asks where they are if that is
 // not known. One that the attempt before was not told of is not waited for once more, so that a server which never gets
 // ready costs a chat one wait. Calls do not wait: their results say what is wrong.
-func serversStarting(p *pass, action v1alpha1.GenerationAction) bool {
+func serversStarting(p *pass, action v1beta1.GenerationAction) bool {
 	p.plan.Asks.Servers = hasServerRef(p.chat) && p.facts.Servers == nil
 	began := p.status().Turn.StartedAt
-	if action != v1alpha1.ActionGenerateAssistant || began == nil {
+	if action != v1beta1.ActionGenerateAssistant || began == nil {
 		return false
 	}
 	left := workspaceWait(p, began.Time)
@@ -77,14 +77,14 @@ func stoppedSince(p *pass, began time.Time) bool {
 }
 
 // runsCommands reports whether an entry of mcpServers is a command.
-func runsCommands(chat *v1alpha1.Chat) bool {
-	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return len(s.Command) > 0 })
+func runsCommands(chat *v1beta1.Chat) bool {
+	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1beta1.MCPServer) bool { return len(s.Command) > 0 })
 }
 
 // serverPatience is how long a turn waits for the server: for an object that does not exist, as long as for what a
 // manifest may still bring.
 func serverPatience(s Server) time.Duration {
-	if s.Reason == v1alpha1.MCPReferenceNotFound {
+	if s.Reason == v1beta1.MCPReferenceNotFound {
 		return ManifestPatience
 	}
 	return ServerPatience
@@ -92,18 +92,18 @@ func serverPatience(s Server) time.Duration {
 
 // needsServer reports whether the server is starting, and no attempt has begun without it.
 func needsServer(p *pass, s Server) bool {
-	return s.Starting && !slices.ContainsFunc(p.status().Internal.MCPServers, func(told v1alpha1.MCPServerAddress) bool {
+	return s.Starting && !slices.ContainsFunc(p.status().Internal.MCPServers, func(told v1beta1.MCPServerAddress) bool {
 		return told.Name == s.Name && told.URL == "" && equality.Semantic.DeepEqual(told.Ref, s.Ref)
 	})
 }
 
 // hasServerRef reports whether an entry of mcpServers is a reference.
-func hasServerRef(chat *v1alpha1.Chat) bool {
-	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return s.ServerRef != nil })
+func hasServerRef(chat *v1beta1.Chat) bool {
+	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1beta1.MCPServer) bool { return s.ServerRef != nil })
 }
 
 // addresses are where the servers are.
-func addresses(servers []Server) (all []v1alpha1.MCPServerAddress) {
+func addresses(servers []Server) (all []v1beta1.MCPServerAddress) {
 	for _, s := range servers {
 		all = append(all, s.MCPServerAddress)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -19,21 +19,21 @@ import (
 func commanding(t *testing.T, stands *Workspace) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.chat.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "memory", Command: []string{"server-memory"}}}
+	w.chat.Spec.MCPServers = []v1beta1.MCPServer{{Name: "memory", Command: []string{"server-memory"}}}
 	w.facts = func(f *Facts) { f.HasWorkspace, f.Workspace = true, stands }
 	return w
 }
 
 func TestCommandServerRequestsWorkspaceUnlessStoppedInTurn(t *testing.T) {
-	command := v1alpha1.MCPServer{Name: "s", Command: []string{"server"}}
-	far := v1alpha1.MCPServer{Name: "s", URL: "http://s/mcp"}
-	stopped := func(after time.Duration) *v1alpha1.ChatWorkspaceStatus {
-		return &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(now.Add(after)))}
+	command := v1beta1.MCPServer{Name: "s", Command: []string{"server"}}
+	far := v1beta1.MCPServer{Name: "s", URL: "http://s/mcp"}
+	stopped := func(after time.Duration) *v1beta1.ChatWorkspaceStatus {
+		return &v1beta1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(now.Add(after)))}
 	}
 	for name, c := range map[string]struct {
-		server  v1alpha1.MCPServer
+		server  v1beta1.MCPServer
 		without bool
-		status  *v1alpha1.ChatWorkspaceStatus
+		status  *v1beta1.ChatWorkspaceStatus
 		asks    bool
 	}{
 		"a server that runs there":                        {command, false, nil, true},
@@ -41,11 +41,11 @@ func TestCommandServerRequestsWorkspaceUnlessStoppedInTurn(t *testing.T) {
 		"a chat without a workspace":                      {command, true, nil, false},
 		"a model that has stopped it in the turn":         {command, false, stopped(time.Second), false},
 		"a model that has stopped it in one before":       {command, false, stopped(-time.Second), true},
-		"a model that has chosen it, and not stopped any": {command, false, &v1alpha1.ChatWorkspaceStatus{}, true},
+		"a model that has chosen it, and not stopped any": {command, false, &v1beta1.ChatWorkspaceStatus{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := commanding(t, &Workspace{Starting: "the image is pulled"}).say("a").want("Running v1 a/1 - []")
-			w.chat.Spec.MCPServers, w.chat.Status.Workspace = []v1alpha1.MCPServer{c.server}, c.status
+			w.chat.Spec.MCPServers, w.chat.Status.Workspace = []v1beta1.MCPServer{c.server}, c.status
 			got, err := Advance(Facts{Chat: w.chat, Model: w.f.Model, HasWorkspace: !c.without, Now: now})
 			if err != nil || got.Asks.Workspace != c.asks {
 				t.Errorf("it asks for %+v, %v", got.Asks, err)
@@ -67,8 +67,8 @@ func TestGenerationWaitsForCommandServerWorkspaceOrTimeout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := commanding(t, &Workspace{Starting: "the image is pulled"}).say("a").want("Running v1 a/1 - []").
-				wantReason(v1alpha1.ReasonWaitingForMCPServers)
-			said := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady).Message
+				wantReason(v1beta1.ReasonWaitingForMCPServers)
+			said := meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionReady).Message
 			if !strings.HasSuffix(said, "the workspace in which they run: the image is pulled") {
 				t.Errorf("it says %q", said)
 			}

@@ -11,17 +11,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
 // ask passes with a request of an annotation.
-func (w *world) ask(kind v1alpha1.RequestKind) *world {
+func (w *world) ask(kind v1beta1.RequestKind) *world {
 	w.t.Helper()
 	return w.pass(func(f *Facts) { f.Requests = []Request{{Kind: kind, Token: "t"}} })
 }
 
-func (w *world) requested(outcome v1alpha1.RequestOutcome) *world {
+func (w *world) requested(outcome v1beta1.RequestOutcome) *world {
 	w.t.Helper()
 	if all := w.chat.Status.Requests; len(all) != 1 || all[0].Outcome != outcome || all[0].Token != "t" {
 		w.t.Errorf("requests are %+v", all)
@@ -38,7 +38,7 @@ func TestInterruptionKeepsFenceUntilResult(t *testing.T) {
 			"Waiting v2 c-1-1/2 - []"},
 		"nothing had been said": {[]chattest.Reply{chattest.Interrupted()}, "Waiting v2 a/1 - []"},
 		"it was done just then": {[]chattest.Reply{chattest.Says("hi")}, "Waiting v2 c-1-1/2 - []"},
-		"it failed just then": {[]chattest.Reply{chattest.Fails(v1alpha1.ErrorAuthenticationFailed)},
+		"it failed just then": {[]chattest.Reply{chattest.Fails(v1beta1.ErrorAuthenticationFailed)},
 			"Waiting v2 a/1 - []"},
 		"the pod was restarted": {[]chattest.Reply{chattest.Lost()}, "Waiting v2 a/1 - []"},
 		"a call that has no result": {[]chattest.Reply{chattest.Calls("1"), chattest.Interrupted()},
@@ -46,13 +46,13 @@ func TestInterruptionKeepsFenceUntilResult(t *testing.T) {
 		"a step that calls, complete": {[]chattest.Reply{chattest.Calls("1", "2")}, "Waiting v2 c-1-1/2 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).requested(v1alpha1.RequestDone)
+			w := newWorld(t).say("a").ask(v1beta1.RequestInterrupt).requested(v1beta1.RequestDone)
 			w.want("Interrupting v1 a/1 1:GenerateAssistant []")
 			if w.chat.Status.Generation.InterruptedAt == nil {
 				t.Error("the pod is not told")
 			}
 			w.answer(c.said...).want(c.want)
-			if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnInterrupted {
+			if got := w.chat.Status.Turn.Result; got != v1beta1.TurnInterrupted {
 				t.Errorf("the turn ended as %s", got)
 			}
 		})
@@ -65,7 +65,7 @@ func TestInterruptionTimesOutWithoutPodResult(t *testing.T) {
 		"it does not react": func(_ *world, f *Facts) { f.Now = now.Add(InterruptPatience) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt)
+			w := newWorld(t).say("a").ask(v1beta1.RequestInterrupt)
 			w.pass(func(f *Facts) { f.Now = now.Add(InterruptPatience - time.Second) }).
 				want("Interrupting v1 a/1 1:GenerateAssistant []")
 			w.pass(func(f *Facts) { change(w, f) }).want("Waiting v2 a/1 - []")
@@ -81,7 +81,7 @@ func TestInterruptingMessagesAreQueuedFirstInOrder(t *testing.T) {
 		t.Errorf("the queue is %+v", q)
 	}
 	w.answer(chattest.Says("Half a"), chattest.Interrupted()).want("Running v2 c/3 1:GenerateAssistant [d b]")
-	w.wantPrevious("a", v1alpha1.TurnInterrupted)
+	w.wantPrevious("a", v1beta1.TurnInterrupted)
 	newWorld(t).cutIn("a").want("Running v1 a/1 1:GenerateAssistant []")
 }
 
@@ -110,7 +110,7 @@ func TestTurnsBeginAndEndInOnePass(t *testing.T) {
 			func(w *world) *world { return w.say("a").say("b", "c") },
 			func(w *world, f *Facts) {
 				f.Result = chattest.Answer(w.chat, chattest.Says("hi"))
-				f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "t"}}
+				f.Requests = []Request{{Kind: v1beta1.RequestInterrupt, Token: "t"}}
 			}, "Running v4 c/4 1:GenerateAssistant []"},
 		"a queued message that was told to cut in when the one before it begins": {
 			func(w *world) *world { return w.say("a").say("b", "c") },
@@ -118,9 +118,9 @@ func TestTurnsBeginAndEndInOnePass(t *testing.T) {
 				f.Result, f.Queued[1].Interrupts = chattest.Answer(w.chat, chattest.Says("hi")), true
 			}, "Running v4 c/4 1:GenerateAssistant []"},
 		"a client's results, and a message that cuts in": {
-			func(w *world) *world { return waits(w.t, pending(v1alpha1.RequiresClient, "x")...) },
+			func(w *world) *world { return waits(w.t, pending(v1beta1.RequiresClient, "x")...) },
 			func(_ *world, f *Facts) {
-				f.Results, f.Open = []*v1alpha1.ChatMessage{brought("x")}, messages(true, "b")
+				f.Results, f.Open = []*v1beta1.ChatMessage{brought("x")}, messages(true, "b")
 			}, "Running v4 b/4 1:GenerateAssistant []"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,23 +145,23 @@ func TestPromotedQueuedMessageInterruptsOnce(t *testing.T) {
 	toldC := func(f *Facts) { f.Queued[1].Interrupts = true }
 	w.pass(toldC).want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
 	w.answer(chattest.Interrupted()).want("Running v2 c/2 1:GenerateAssistant [b]")
-	w = newWorld(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Error v1 a/1 - [b]")
+	w = newWorld(t).say("a").say("b").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed)).want("Error v1 a/1 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v2 b/2 1:GenerateAssistant []")
 }
 
 func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
 	for name, w := range map[string]*world{
-		"nothing to interrupt before the start": newWorld(t).ask(v1alpha1.RequestInterrupt),
+		"nothing to interrupt before the start": newWorld(t).ask(v1beta1.RequestInterrupt),
 		"nothing to interrupt": newWorld(t).say("a").answer(chattest.Says("hi")).
-			ask(v1alpha1.RequestInterrupt),
-		"nothing to interrupt in an error": newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
-			ask(v1alpha1.RequestInterrupt),
-		"nothing to clear":       newWorld(t).ask(v1alpha1.RequestClear),
-		"clearing while at work": newWorld(t).say("a").ask(v1alpha1.RequestClear),
+			ask(v1beta1.RequestInterrupt),
+		"nothing to interrupt in an error": newWorld(t).say("a").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed)).
+			ask(v1beta1.RequestInterrupt),
+		"nothing to clear":       newWorld(t).ask(v1beta1.RequestClear),
+		"clearing while at work": newWorld(t).say("a").ask(v1beta1.RequestClear),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
-			if w.requested(v1alpha1.RequestRefused).chat.Status.Requests[0].Message == "" {
+			if w.requested(v1beta1.RequestRefused).chat.Status.Requests[0].Message == "" {
 				t.Error("nobody says why")
 			}
 		})
@@ -169,12 +169,12 @@ func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
 }
 
 func TestClearStartsNewContextAndKeepsHistory(t *testing.T) {
-	w := newWorld(t).say("a").answer(chattest.Says("hi")).ask(v1alpha1.RequestClear).requested(v1alpha1.RequestDone).
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).ask(v1beta1.RequestClear).requested(v1beta1.RequestDone).
 		want("Waiting v3 c-1-1/2 - []")
 	if got := w.chat.Status.History.ContextStart; got != 2 {
 		t.Errorf("the context starts at %d", got)
 	}
-	w.ask(v1alpha1.RequestClear).requested(v1alpha1.RequestRefused)
+	w.ask(v1beta1.RequestClear).requested(v1beta1.RequestRefused)
 }
 
 func TestSuspendedChatFinishesCurrentStepOnly(t *testing.T) {
@@ -190,14 +190,14 @@ func TestSuspendedChatFinishesCurrentStepOnly(t *testing.T) {
 	w.pass(held(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Calls("1")) })).
 		want("Running v2 c-1-1/2 - []")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonSuspended {
+		v1beta1.ConditionReady); v1beta1.ReasonOf(ready) != v1beta1.ReasonSuspended {
 		t.Errorf("Ready is %+v", ready)
 	}
 	w.pass(held(func(f *Facts) { f.Open = messages(false, "b") })).want("Running v2 c-1-1/2 - [b]")
 	w.pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools [b]")
 
 	w = newWorld(t).pass(held(func(f *Facts) { f.Open = messages(false, "a") })).want("Running v1 a/1 - []")
-	w.pass(held(func(f *Facts) { f.Requests = []Request{{v1alpha1.RequestInterrupt, "t"}} })).want("Waiting v2 a/1 - []")
+	w.pass(held(func(f *Facts) { f.Requests = []Request{{v1beta1.RequestInterrupt, "t"}} })).want("Waiting v2 a/1 - []")
 
 	w = newWorld(t).say("a")
 	w.pass(held(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Lost()) })).
@@ -212,7 +212,7 @@ func (w *world) edit(name, parent string, index int64) *world {
 	w.t.Helper()
 	return w.pass(func(f *Facts) {
 		f.Edited = &Edited{Message: Message{Name: name, ContentHash: "new"},
-			Commit: v1alpha1.CommittedMessage{Parent: parent, Position: index}}
+			Commit: v1beta1.CommittedMessage{Parent: parent, Position: index}}
 	})
 }
 
@@ -224,7 +224,7 @@ func TestEditRestartsFromEditedMessageInEveryPhase(t *testing.T) {
 		"Interrupting": func(w *world) *world { return w.cutIn("x") },
 		"Error": func(w *world) *world {
 			return w.say("x").
-				answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+				answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed))
 		},
 		"Suspended": func(w *world) *world { return w.pass(func(f *Facts) { f.Suspended = true }) },
 	} {
@@ -236,7 +236,7 @@ func TestEditRestartsFromEditedMessageInEveryPhase(t *testing.T) {
 			if st.Turn.Message != "a" || st.Internal.Turn.ContentHash != "new" || st.Turn.Index != 0 || st.LastError != nil {
 				t.Errorf("turn is %+v", st.Turn)
 			}
-			if want := (v1alpha1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.Internal.Superseded == nil ||
+			if want := (v1beta1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.Internal.Superseded == nil ||
 				*st.Internal.Superseded != want {
 				t.Errorf("superseded are %+v", st.Internal.Superseded)
 			}
@@ -263,22 +263,22 @@ func TestEditOfCurrentMessageKeepsItsPosition(t *testing.T) {
 
 func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 	user := question("a")
-	user.Status = v1alpha1.ChatMessageStatus{Index: new(int64), HistoryVersion: 1, ContentHash: "hash of a"}
-	calling := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.Calls("1"))
-	answered := chattest.Generated("reply", v1alpha1.RoleAssistant, chattest.Says("hi"))
+	user.Status = v1beta1.ChatMessageStatus{Index: new(int64), HistoryVersion: 1, ContentHash: "hash of a"}
+	calling := chattest.Generated("call", v1beta1.RoleAssistant, chattest.Calls("1"))
+	answered := chattest.Generated("reply", v1beta1.RoleAssistant, chattest.Says("hi"))
 	for name, c := range map[string]struct {
-		kept []*v1alpha1.ChatMessage
+		kept []*v1beta1.ChatMessage
 		want string
 	}{
 		"everything":           {nil, "Waiting v5 /0 - []"},
-		"a reply":              {[]*v1alpha1.ChatMessage{user}, "Running v5 a/1 1:GenerateAssistant []"},
-		"the results of calls": {[]*v1alpha1.ChatMessage{user, calling}, "Running v5 call/2 1:ExecuteTools []"},
-		"the reply to results": {[]*v1alpha1.ChatMessage{user, calling,
-			chattest.Generated("results", v1alpha1.RoleTool, chattest.Results("1"))},
+		"a reply":              {[]*v1beta1.ChatMessage{user}, "Running v5 a/1 1:GenerateAssistant []"},
+		"the results of calls": {[]*v1beta1.ChatMessage{user, calling}, "Running v5 call/2 1:ExecuteTools []"},
+		"the reply to results": {[]*v1beta1.ChatMessage{user, calling,
+			chattest.Generated("results", v1beta1.RoleTool, chattest.Results("1"))},
 			"Running v5 results/3 1:GenerateAssistant []"},
-		"a User message": {[]*v1alpha1.ChatMessage{user, answered}, "Waiting v5 reply/2 - []"},
-		"what followed a partial one": {[]*v1alpha1.ChatMessage{user,
-			chattest.Generated("part", v1alpha1.RoleAssistant, chattest.Calls("1"), chattest.Interrupted())},
+		"a User message": {[]*v1beta1.ChatMessage{user, answered}, "Waiting v5 reply/2 - []"},
+		"what followed a partial one": {[]*v1beta1.ChatMessage{user,
+			chattest.Generated("part", v1beta1.RoleAssistant, chattest.Calls("1"), chattest.Interrupted())},
 			"Waiting v5 part/2 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 func TestMessageIsProcessedAfterEditDeferredByDeletion(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"))
 	w.pass(func(f *Facts) {
-		f.Truncated = rest([]*v1alpha1.ChatMessage{question("a")})
+		f.Truncated = rest([]*v1beta1.ChatMessage{question("a")})
 		f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}}
 		f.Open = messages(false, "later")
 	}).want("Running v3 a/1 1:GenerateAssistant []")
@@ -305,16 +305,16 @@ func TestMessageIsProcessedAfterEditDeferredByDeletion(t *testing.T) {
 
 func TestDeletedReplyIsMadeAnewBeforeTheQueue(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b").say("c")
-	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{question("a")}) }).
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1beta1.ChatMessage{question("a")}) }).
 		want("Running v4 a/1 1:GenerateAssistant [c]")
 	w.answer(chattest.Says("hi")).want("Running v6 c/3 1:GenerateAssistant []")
 }
 
 func TestInvalidStateBecomesError(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"))
-	w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "b"}}
+	w.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "b"}}
 	w.pass(nil).want("Error v3 c-1-1/2 - [b]")
-	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorStateInvalid {
+	if got := w.chat.Status.LastError.Reason; got != v1beta1.ErrorStateInvalid {
 		t.Errorf("reason is %s", got)
 	}
 	w.say("c").want("Running v4 b/3 1:GenerateAssistant [c]")
@@ -331,8 +331,8 @@ func TestChatWithoutSlotReportsReasonAndKeepsPosition(t *testing.T) {
 	}
 	w.now = w.now.Add(time.Minute)
 	w.pass(held("ChatQuota q allows 2 chats"))
-	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
-	if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonWaitingForCapacity || ready.Message != "ChatQuota q allows 2 chats" {
+	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionReady)
+	if v1beta1.ReasonOf(ready) != v1beta1.ReasonWaitingForCapacity || ready.Message != "ChatQuota q allows 2 chats" {
 		t.Errorf("Ready says %s: %s", ready.Reason, ready.Message)
 	}
 	if !w.chat.Status.WaitingSince.Equal(since) {
@@ -345,25 +345,25 @@ func TestChatWithoutSlotReportsReasonAndKeepsPosition(t *testing.T) {
 
 func TestFullQueueHasRoomToCutIn(t *testing.T) {
 	w := newWorld(t)
-	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	w.chat.Spec.Limits = &v1beta1.ChatLimits{MaxQueue: new(int32(1))}
 	w.say("a").say("b").say("c")
 	if len(w.last.Rejected) != 1 {
 		t.Fatalf("rejected are %v", w.last.Rejected)
 	}
-	for i := range v1alpha1.RoomToCutIn {
+	for i := range v1beta1.RoomToCutIn {
 		w.cutIn(fmt.Sprint("cut", i))
 		if len(w.last.Rejected) != 0 {
 			t.Fatalf("message %d that cuts in is refused: %v", i, w.last.Rejected)
 		}
 	}
 	w.cutIn("d")
-	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Reason != v1alpha1.ReasonQueueFull {
+	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Reason != v1beta1.ReasonQueueFull {
 		t.Errorf("the queue has no bound: %v", w.last.Rejected)
 	}
 }
 
 func TestInterruptingMessagePromotesEarlierInterruptingMessages(t *testing.T) {
-	w := newWorld(t).say("a").say("b").say("c").answer(chattest.Fails(v1alpha1.ErrorRequestRejected)).
+	w := newWorld(t).say("a").say("b").say("c").answer(chattest.Fails(v1beta1.ErrorRequestRejected)).
 		want("Error v1 a/1 - [b c]")
 	w.cutIn("d").want("Running v2 b/2 1:GenerateAssistant [c d]") // Nothing was under way: it came last.
 	w.cutIn("e").want("Interrupting v2 b/2 1:GenerateAssistant [d e c]")

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/machine"
 )
 
@@ -37,8 +37,8 @@ func repairState(p *pass) error {
 		return nil
 	}
 	st := p.status()
-	return p.fire(machine.ReconcileInvalid, subject{err: &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorStateInvalid,
+	return p.fire(machine.ReconcileInvalid, subject{err: &v1beta1.GenerationError{
+		Reason: v1beta1.ErrorStateInvalid,
 		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than "+
 			"Parley has changed it",
 			st.Phase, len(st.Queue)),
@@ -50,12 +50,12 @@ func repairState(p *pass) error {
 func handleRequests(p *pass) error {
 	for _, request := range p.facts.Requests {
 		reason, why := answerRequest(p, request.Kind)
-		handled := v1alpha1.HandledRequest{
-			Kind: request.Kind, Token: request.Token, Outcome: v1alpha1.RequestDone, Time: metav1.NewTime(p.facts.Now),
+		handled := v1beta1.HandledRequest{
+			Kind: request.Kind, Token: request.Token, Outcome: v1beta1.RequestDone, Time: metav1.NewTime(p.facts.Now),
 		}
 		if why != "" {
-			handled.Outcome, handled.Message = v1alpha1.RequestRefused, why
-			p.notice(reason, v1alpha1.EventAction(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, why))
+			handled.Outcome, handled.Message = v1beta1.RequestRefused, why
+			p.notice(reason, v1beta1.EventAction(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, why))
 		} else if err := followPhase(p); err != nil {
 			return err
 		}
@@ -65,26 +65,26 @@ func handleRequests(p *pass) error {
 }
 
 // requested are the events that requests ask for.
-var requested = map[v1alpha1.RequestKind]machine.Event{
-	v1alpha1.RequestInterrupt: machine.Interrupt,
-	v1alpha1.RequestClear:     machine.ClearContext,
-	v1alpha1.RequestCompact:   machine.RequestCompaction,
+var requested = map[v1beta1.RequestKind]machine.Event{
+	v1beta1.RequestInterrupt: machine.Interrupt,
+	v1beta1.RequestClear:     machine.ClearContext,
+	v1beta1.RequestCompact:   machine.RequestCompaction,
 }
 
 // answerRequest does what is asked, or says why not.
-func answerRequest(p *pass, kind v1alpha1.RequestKind) (reason v1alpha1.EventReason, why string) {
+func answerRequest(p *pass, kind v1beta1.RequestKind) (reason v1beta1.EventReason, why string) {
 	switch kind {
-	case v1alpha1.RequestTitle:
-		return v1alpha1.EventTitleNotWritten, askTitle(p)
-	case v1alpha1.RequestRefreshContext:
-		return v1alpha1.EventContextNotRefreshed, refreshContext(p)
+	case v1beta1.RequestTitle:
+		return v1beta1.EventTitleNotWritten, askTitle(p)
+	case v1beta1.RequestRefreshContext:
+		return v1beta1.EventContextNotRefreshed, refreshContext(p)
 	}
-	refused := p.try(requested[kind], subject{compaction: v1alpha1.CompactionManual})
-	return v1alpha1.EventReason(refused), refused.Meaning()
+	refused := p.try(requested[kind], subject{compaction: v1beta1.CompactionManual})
+	return v1beta1.EventReason(refused), refused.Meaning()
 }
 
-func recordRequest(p *pass, handled v1alpha1.HandledRequest) {
+func recordRequest(p *pass, handled v1beta1.HandledRequest) {
 	st := p.status()
-	st.Requests = slices.DeleteFunc(st.Requests, func(r v1alpha1.HandledRequest) bool { return r.Kind == handled.Kind })
+	st.Requests = slices.DeleteFunc(st.Requests, func(r v1beta1.HandledRequest) bool { return r.Kind == handled.Kind })
 	st.Requests = append(st.Requests, handled)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -19,9 +19,9 @@ func (w *world) bringStopping(tool string) *world {
 	var ids []string
 	calls := w.chat.Status.RequiresAction.ToolCalls
 	for i := range calls {
-		if calls[i].Kind == v1alpha1.RequiresClient {
+		if calls[i].Kind == v1beta1.RequiresClient {
 			if calls[i].Name = "tool"; tool != "" && len(ids) == 0 {
-				calls[i].Name, w.chat.Spec.Tools = tool, &v1alpha1.ChatTools{StopAfter: []string{tool}}
+				calls[i].Name, w.chat.Spec.Tools = tool, &v1beta1.ChatTools{StopAfter: []string{tool}}
 			}
 			ids = append(ids, calls[i].ID)
 		}
@@ -33,10 +33,10 @@ func (w *world) bringStopping(tool string) *world {
 func (w *world) wantStopped(tool string) *world {
 	w.t.Helper()
 	turn := w.chat.Status.Turn
-	if turn.Result != v1alpha1.TurnStoppedAfterTool || turn.StoppedBy != tool {
+	if turn.Result != v1beta1.TurnStoppedAfterTool || turn.StoppedBy != tool {
 		w.t.Errorf("the turn ended as %s, by %q", turn.Result, turn.StoppedBy)
 	}
-	return w.wantReason(v1alpha1.ReasonStoppedAfterTool)
+	return w.wantReason(v1beta1.ReasonStoppedAfterTool)
 }
 
 func TestStoppedTurnLeavesNothingToTheNext(t *testing.T) {
@@ -47,31 +47,31 @@ func TestStoppedTurnLeavesNothingToTheNext(t *testing.T) {
 		t.Errorf("the next turn was stopped by %q", got)
 	}
 	w.answer(chattest.Calls("1")).answer(chattest.Results("1")).want("Running v6 c-5-1/6 1:GenerateAssistant []")
-	w.answer(chattest.Says("hi")).want("Waiting v7 c-6-1/7 - []").wantReason(v1alpha1.ReasonAnswered)
+	w.answer(chattest.Says("hi")).want("Waiting v7 c-6-1/7 - []").wantReason(v1beta1.ReasonAnswered)
 }
 
 func TestStoppedTurnPromotesQueueInSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).say("b").
 		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Running v4 b/4 1:GenerateAssistant []")
-	w.wantTail(v1alpha1.CommittedMessage{Message: "b", Parent: "c-2-1", Position: 3, HistoryVersion: 4,
-		ContentHash: "hash of b", PreviousTurn: &v1alpha1.TurnOutcome{Message: "a", Result: v1alpha1.TurnStoppedAfterTool,
+	w.wantTail(v1beta1.CommittedMessage{Message: "b", Parent: "c-2-1", Position: 3, HistoryVersion: 4,
+		ContentHash: "hash of b", PreviousTurn: &v1beta1.TurnOutcome{Message: "a", Result: v1beta1.TurnStoppedAfterTool,
 			StoppedBy: "plan"}})
 }
 
 func TestAClientsResultEndsTheTurn(t *testing.T) {
-	w := waits(t, pending(v1alpha1.RequiresClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").
+	w := waits(t, pending(v1beta1.RequiresClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").
 		wantStopped("ticket")
-	w.wantTail(v1alpha1.CommittedMessage{Message: "results", Parent: "c-1-1", Position: 2, HistoryVersion: 3,
+	w.wantTail(v1beta1.CommittedMessage{Message: "results", Parent: "c-1-1", Position: 2, HistoryVersion: 3,
 		StoppedBy: "ticket"})
-	waits(t, pending(v1alpha1.RequiresClient, "1")...).bringStopping("").
+	waits(t, pending(v1beta1.RequiresClient, "1")...).bringStopping("").
 		want("Running v3 results/3 1:GenerateAssistant []")
 }
 
 func TestTurnStopsOnceAllCallsAreAnswered(t *testing.T) {
-	ofPeople := append(pending(v1alpha1.RequiresApproval, "2"), pending(v1alpha1.RequiresClient, "3")...)
+	ofPeople := append(pending(v1beta1.RequiresApproval, "2"), pending(v1beta1.RequiresClient, "3")...)
 	asked := func(t *testing.T, first string) *world {
 		t.Helper()
-		w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1alpha1.RequiresClient, "2", "3")).
+		w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1beta1.RequiresClient, "2", "3")).
 			want("Running v2 c-1-1/2 1:ExecuteTools []")
 		return w.pass(func(f *Facts) {
 			f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1"), chattest.StoppedBy(first)), ofPeople
@@ -86,14 +86,14 @@ func TestTurnStopsOnceAllCallsAreAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := asked(t, c.own)
-			w.approve("2", v1alpha1.DecisionApprove).want("RequiresAction v3 c-2-1/3 - []")
+			w.approve("2", v1beta1.DecisionApprove).want("RequiresAction v3 c-2-1/3 - []")
 			w.bringStopping(c.client).want("Running v4 results/4 1:ExecuteTools []")
 			w.answer(chattest.Results("1"), chattest.StoppedBy(c.approved)).want("Waiting v5 c-4-1/5 - []").wantStopped(c.want)
 		})
 	}
 	t.Run("by none", func(t *testing.T) {
 		w := asked(t, "")
-		w.approve("2", v1alpha1.DecisionDeny)
+		w.approve("2", v1beta1.DecisionDeny)
 		w.bringStopping("").answer(chattest.Results("1"), chattest.StoppedBy("")).
 			want("Running v5 c-4-1/5 1:GenerateAssistant []")
 	})
@@ -105,22 +105,22 @@ func TestTurnStopsThoughOtherCallsAreGivenUp(t *testing.T) {
 		want   string
 	}{
 		"the deadline": {func(w *world) *world {
-			return w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) })
+			return w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline) })
 		}, "Waiting v4 c-2-1/3 - []"},
-		"an interruption": {func(w *world) *world { return w.ask(v1alpha1.RequestInterrupt) },
+		"an interruption": {func(w *world) *world { return w.ask(v1beta1.RequestInterrupt) },
 			"Waiting v4 c-2-1/3 - []"},
 		"a message that cuts in": {func(w *world) *world { return w.cutIn("b") }, "Running v5 b/4 1:GenerateAssistant []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1alpha1.RequiresClient, "2"))
+			w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1beta1.RequiresClient, "2"))
 			w.pass(func(f *Facts) {
 				f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1"), chattest.StoppedBy("plan")),
-					pending(v1alpha1.RequiresClient, "2")
+					pending(v1beta1.RequiresClient, "2")
 			})
 			c.giveUp(w).want(c.want)
 			if turn := w.chat.Status.Turn; turn.Message != "a" {
-				w.wantPrevious("a", v1alpha1.TurnStoppedAfterTool)
-			} else if turn.Result != v1alpha1.TurnStoppedAfterTool {
+				w.wantPrevious("a", v1beta1.TurnStoppedAfterTool)
+			} else if turn.Result != v1beta1.TurnStoppedAfterTool {
 				t.Errorf("the turn ended as %s", turn.Result)
 			}
 		})
@@ -128,9 +128,9 @@ func TestTurnStopsThoughOtherCallsAreGivenUp(t *testing.T) {
 }
 
 func TestAnInterruptedBatchEndsTheTurnAsInterrupted(t *testing.T) {
-	w := newWorld(t).say("a").answer(chattest.Calls("1")).ask(v1alpha1.RequestInterrupt)
+	w := newWorld(t).say("a").answer(chattest.Calls("1")).ask(v1beta1.RequestInterrupt)
 	w.answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Waiting v3 c-2-1/3 - []").
-		wantReason(v1alpha1.ReasonInterrupted)
+		wantReason(v1beta1.ReasonInterrupted)
 }
 
 func TestStoppedTurnStaysStoppedAcrossACompaction(t *testing.T) {
@@ -138,28 +138,28 @@ func TestStoppedTurnStaysStoppedAcrossACompaction(t *testing.T) {
 	w.facts = limit(100, 70)
 	w.say("a").answer(chattest.Calls("1"), chattest.Fills(95, 1)).
 		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
-	w.ask(v1alpha1.RequestCompact).want("Running v4 c-2-1/3 1:Compact []")
+	w.ask(v1beta1.RequestCompact).want("Running v4 c-2-1/3 1:Compact []")
 	w.answer(chattest.Compacts("They spoke.", chattest.From(3))).want("Waiting v5 c-4-1/4 - []").wantStopped("plan")
 }
 
 func TestCutHistoryTellsWhetherItsTurnIsStopped(t *testing.T) {
 	user := question("a")
-	calling := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.Calls("1"))
-	ofClient := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
-	own := chattest.Generated("own", v1alpha1.RoleTool, chattest.Results("1"), chattest.StoppedBy("plan"))
-	summary := chattest.Generated("summary", v1alpha1.RoleSystem, chattest.Compacts("They spoke."))
-	client := chattest.Brings("c", "client", v1alpha1.ToolResult{ID: "1", Output: "1"})
-	client.Status = v1alpha1.ChatMessageStatus{Index: new(int64(2)), StoppedBy: "ticket"}
+	calling := chattest.Generated("call", v1beta1.RoleAssistant, chattest.Calls("1"))
+	ofClient := chattest.Generated("call", v1beta1.RoleAssistant, chattest.CallsRequiring(v1beta1.RequiresClient, "1"))
+	own := chattest.Generated("own", v1beta1.RoleTool, chattest.Results("1"), chattest.StoppedBy("plan"))
+	summary := chattest.Generated("summary", v1beta1.RoleSystem, chattest.Compacts("They spoke."))
+	client := chattest.Brings("c", "client", v1beta1.ToolResult{ID: "1", Output: "1"})
+	client.Status = v1beta1.ChatMessageStatus{Index: new(int64(2)), StoppedBy: "ticket"}
 	for name, c := range map[string]struct {
-		kept []*v1alpha1.ChatMessage
+		kept []*v1beta1.ChatMessage
 		want string
 		by   string
 	}{
-		"with Parley's result":   {[]*v1alpha1.ChatMessage{user, calling, own}, "Waiting v8 own/3 - []", "plan"},
-		"with a client's result": {[]*v1alpha1.ChatMessage{user, ofClient, client}, "Waiting v8 client/3 - []", "ticket"},
-		"and a summary":          {[]*v1alpha1.ChatMessage{user, calling, own, summary}, "Waiting v8 summary/4 - []", "plan"},
-		"without the result":     {[]*v1alpha1.ChatMessage{user, calling}, "Running v8 call/2 1:ExecuteTools []", ""},
-		"of an earlier turn": {[]*v1alpha1.ChatMessage{user, calling, own, user}, "Running v8 a/4 1:GenerateAssistant []",
+		"with Parley's result":   {[]*v1beta1.ChatMessage{user, calling, own}, "Waiting v8 own/3 - []", "plan"},
+		"with a client's result": {[]*v1beta1.ChatMessage{user, ofClient, client}, "Waiting v8 client/3 - []", "ticket"},
+		"and a summary":          {[]*v1beta1.ChatMessage{user, calling, own, summary}, "Waiting v8 summary/4 - []", "plan"},
+		"without the result":     {[]*v1beta1.ChatMessage{user, calling}, "Running v8 call/2 1:ExecuteTools []", ""},
+		"of an earlier turn": {[]*v1beta1.ChatMessage{user, calling, own, user}, "Running v8 a/4 1:GenerateAssistant []",
 			""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,29 +187,29 @@ func TestEditedMessageIsAnsweredAfterStoppedTurn(t *testing.T) {
 }
 
 func TestFirstSuccessfulStopAfterCallIsFound(t *testing.T) {
-	right := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id} }
-	wrong := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id, IsError: true} }
+	right := func(id string) v1beta1.ToolResult { return v1beta1.ToolResult{ID: id} }
+	wrong := func(id string) v1beta1.ToolResult { return v1beta1.ToolResult{ID: id, IsError: true} }
 	for name, c := range map[string]struct {
 		stopAfter []string
-		results   []v1alpha1.ToolResult
+		results   []v1beta1.ToolResult
 		want      string
 	}{
-		"no list": {nil, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
-		"in the order of the calls": {[]string{"page", "ticket"}, []v1alpha1.ToolResult{right("2"), right("1")},
+		"no list": {nil, []v1beta1.ToolResult{right("1"), right("2")}, ""},
+		"in the order of the calls": {[]string{"page", "ticket"}, []v1beta1.ToolResult{right("2"), right("1")},
 			"ticket"},
-		"the first has failed": {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), right("2")}, "page"},
-		"all have failed":      {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), wrong("2")}, ""},
-		"another tool":         {[]string{"deploy"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
-		"what a client says it is": {[]string{"deploy"}, []v1alpha1.ToolResult{{ID: "1", Name: "deploy"}, right("2")},
+		"the first has failed": {[]string{"page", "ticket"}, []v1beta1.ToolResult{wrong("1"), right("2")}, "page"},
+		"all have failed":      {[]string{"page", "ticket"}, []v1beta1.ToolResult{wrong("1"), wrong("2")}, ""},
+		"another tool":         {[]string{"deploy"}, []v1beta1.ToolResult{right("1"), right("2")}, ""},
+		"what a client says it is": {[]string{"deploy"}, []v1beta1.ToolResult{{ID: "1", Name: "deploy"}, right("2")},
 			""},
-		"a call that waits for approval": {[]string{"approved"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
+		"a call that waits for approval": {[]string{"approved"}, []v1beta1.ToolResult{right("1"), right("2")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := chattest.Generating()
-			chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: c.stopAfter}
-			chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{ToolCalls: []v1alpha1.PendingToolCall{
-				{ID: "0", Name: "approved", Kind: v1alpha1.RequiresApproval},
-				{ID: "1", Name: "ticket", Kind: v1alpha1.RequiresClient}, {ID: "2", Name: "page", Kind: v1alpha1.RequiresClient},
+			chat.Spec.Tools = &v1beta1.ChatTools{StopAfter: c.stopAfter}
+			chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{ToolCalls: []v1beta1.PendingToolCall{
+				{ID: "0", Name: "approved", Kind: v1beta1.RequiresApproval},
+				{ID: "1", Name: "ticket", Kind: v1beta1.RequiresClient}, {ID: "2", Name: "page", Kind: v1beta1.RequiresClient},
 			}}
 			p := &pass{chat: chat, plan: Plan{Status: chat.Status}}
 			if got := compareResults(p, bringing("results", c.results...)); got.problem != "" || got.stoppedBy != c.want {
@@ -221,15 +221,15 @@ func TestFirstSuccessfulStopAfterCallIsFound(t *testing.T) {
 
 func TestResultsStopTurnBeforeMessageStatusUpdate(t *testing.T) {
 	chat := chattest.Generating()
-	chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Head: "results", Length: 3}
-	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 1}
-	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "results", Parent: "c-1-1", Position: 2,
+	chat.Status.History = v1beta1.HistoryStatus{Version: 3, Head: "results", Length: 3}
+	chat.Status.Turn = &v1beta1.TurnStatus{Message: "a", HistoryVersion: 1}
+	chat.Status.Internal.Tail = []v1beta1.CommittedMessage{{Message: "results", Parent: "c-1-1", Position: 2,
 		HistoryVersion: 3, StoppedBy: "ticket"}}
 	before := newWorld(t).say("a").chat
 	before.UID = chat.UID
-	reply := chattest.Answer(before, chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
-	whole := WholeOf(chat, []v1alpha1.ChatMessage{*question("a"), *reply,
-		*bringing("results", v1alpha1.ToolResult{ID: "1"})})
+	reply := chattest.Answer(before, chattest.CallsRequiring(v1beta1.RequiresClient, "1"))
+	whole := WholeOf(chat, []v1beta1.ChatMessage{*question("a"), *reply,
+		*bringing("results", v1beta1.ToolResult{ID: "1"})})
 	if whole.Missing != 3 || len(whole.Messages) != 3 {
 		t.Fatalf("%d messages are left, the first one missing is %d", len(whole.Messages), whole.Missing)
 	}

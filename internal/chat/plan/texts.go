@@ -4,13 +4,13 @@
 package plan
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/printable"
 )
 
 // cleanTexts leaves out of the status what terminals would act on. Generation pods and people wrote these texts, and
 // "kubectl get" and dashboards print them. What is data stays as it is: the inputs of tool calls, tokens of requests.
-func cleanTexts(st *v1alpha1.ChatStatus) {
+func cleanTexts(st *v1beta1.ChatStatus) {
 	st.LastReply, st.Title = printable.Line(st.LastReply), printable.Line(st.Title)
 	if st.Turn != nil {
 		st.Turn.Summary = printable.Line(st.Turn.Summary)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -37,20 +37,20 @@ func TestStatusHoldsNoTerminalControls(t *testing.T) {
 	w.chat.Spec.Title = hostile
 	check(w.pass(nil), "a title that a person gave")
 	w.chat.Spec.Title = ""
-	w.say("a").answer(chattest.Says(hostile), chattest.Titles(hostile, v1alpha1.TitleFromModel))
+	w.say("a").answer(chattest.Says(hostile), chattest.Titles(hostile, v1beta1.TitleFromModel))
 	check(w, "a reply with a title")
 	if st := w.chat.Status; st.LastReply != "]0;owned 2J rm -fr now" || st.Title != st.LastReply {
 		t.Errorf("the reply is %q and the title %q", st.LastReply, st.Title)
 	}
 	for _, retryable := range []bool{true, false} {
-		w = newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, func(e *v1alpha1.GenerationError) {
+		w = newWorld(t).say("a").answer(chattest.Fails(v1beta1.ErrorOverloaded, func(e *v1beta1.GenerationError) {
 			e.Message, e.Advice, e.Provider, e.Retryable = hostile, hostile, hostile, retryable
 		}))
 		check(w, "an error")
 	}
 	w = summarized(t).say("a").answer(chattest.Says("hi"))
 	w.pass(func(f *Facts) { f.Summary = w.summary(hostile, w.chat.Status.History.Version, nil) })
-	check(w.wantSummary("]0;owned 2J rm -fr now", v1alpha1.TurnSummaryFromModel), "a summary of a turn")
+	check(w.wantSummary("]0;owned 2J rm -fr now", v1beta1.TurnSummaryFromModel), "a summary of a turn")
 }
 
 // walk calls each with every text.

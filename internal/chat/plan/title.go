@@ -3,16 +3,16 @@
 
 package plan
 
-import "parley.dev/parley/api/v1alpha1"
+import "parley.dev/parley/api/v1beta1"
 
 // takeTitle makes the title that came with a result the chat's, unless the chat has a better one: what a model wrote is
 // not taken back for first words. To take the same one twice changes nothing.
-func takeTitle(p *pass, result *v1alpha1.ChatMessage) {
+func takeTitle(p *pass, result *v1beta1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
-	written := st.TitleSource == v1alpha1.TitleFromModel || st.TitleSource == v1alpha1.TitleOutdated
+	written := st.TitleSource == v1beta1.TitleFromModel || st.TitleSource == v1beta1.TitleOutdated
 	switch {
 	case g.Title == "":
-	case g.TitleSource == v1alpha1.TitleFromModel || !written:
+	case g.TitleSource == v1beta1.TitleFromModel || !written:
 		st.Title, st.TitleSource = g.Title, g.TitleSource
 	case st.Title == "": // They stand in for the one that a model is to write.
 		st.Title = g.Title
@@ -22,7 +22,7 @@ func takeTitle(p *pass, result *v1alpha1.ChatMessage) {
 // titleFromMessage gives a chat that begins the first words of its first message, until a model writes a better title.
 func titleFromMessage(p *pass, first Message) {
 	if st := p.status(); st.History.Length == 0 && st.Title == "" && first.FirstWords != "" {
-		st.Title, st.TitleSource = first.FirstWords, v1alpha1.TitleFromFirstWords
+		st.Title, st.TitleSource = first.FirstWords, v1beta1.TitleFromFirstWords
 	}
 }
 
@@ -30,8 +30,8 @@ func titleFromMessage(p *pass, first Message) {
 func settleTitle(p *pass) {
 	st := p.status()
 	if given := p.chat.Spec.Title; given != "" {
-		st.Title, st.TitleSource = given, v1alpha1.TitleFromSpec
-	} else if st.TitleSource == v1alpha1.TitleFromSpec {
+		st.Title, st.TitleSource = given, v1beta1.TitleFromSpec
+	} else if st.TitleSource == v1beta1.TitleFromSpec {
 		st.Title, st.TitleSource = "", ""
 	}
 }
@@ -54,12 +54,12 @@ func askTitle(p *pass) (refusal string) {
 		return "no model writes titles for this chat: set spec.titles of its ChatModelConfig, or spec.title of the chat"
 	}
 	if st.History.Length > 0 { // Before that it will get one anyway.
-		st.TitleSource = v1alpha1.TitleOutdated
+		st.TitleSource = v1beta1.TitleOutdated
 	}
 	return ""
 }
 
 // NeedsTitle reports whether the chat has neither a message nor a title.
-func NeedsTitle(chat *v1alpha1.Chat) bool {
+func NeedsTitle(chat *v1beta1.Chat) bool {
 	return chat.Status.History.Length == 0 && chat.Status.Title == "" && chat.Spec.Title == ""
 }

@@ -6,7 +6,7 @@ package plan
 import (
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/machine"
 )
@@ -16,7 +16,7 @@ type Transition struct {
 	Event    machine.Event
 	From, To machine.State
 	// Began is the turn that began; nil if none did.
-	Began *v1alpha1.TurnStatus
+	Began *v1beta1.TurnStatus
 	// Ended is the turn that ended; nil if none did.
 	Ended *TurnEnd
 	// Attempt is the attempt that ended; nil if none did. One that began in the same pass was never made, and is none.
@@ -28,18 +28,18 @@ type Transition struct {
 // TurnEnd is a turn that has ended.
 type TurnEnd struct {
 	// Turn as it ended. Its Result is empty for one that an edit or a deletion cut off.
-	Turn *v1alpha1.TurnStatus
+	Turn *v1beta1.TurnStatus
 	// Reason of the error that it failed with; empty if it did not fail.
-	Reason v1alpha1.ErrorReason
+	Reason v1beta1.ErrorReason
 }
 
 // AttemptEnd is an attempt that has ended.
 type AttemptEnd struct {
-	Action v1alpha1.GenerationAction
+	Action v1beta1.GenerationAction
 	// Outcome as its result says; empty for an attempt whose result is no longer awaited.
-	Outcome v1alpha1.GenerationOutcome
+	Outcome v1beta1.GenerationOutcome
 	// Reason of the error that it failed with.
-	Reason v1alpha1.ErrorReason
+	Reason v1beta1.ErrorReason
 	// Provider and Model that it asked, as far as its result says.
 	Provider, Model string
 	// Committed is true when its result has become part of the history, Retried when it is made again after an error.
@@ -69,7 +69,7 @@ func noteAttemptEnd(p *pass, s subject) {
 }
 
 // endOfAttempt is how the attempt under way ended if the result is what it gave; nil: it gave none.
-func endOfAttempt(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
+func endOfAttempt(p *pass, result *v1beta1.ChatMessage) *AttemptEnd {
 	if p.underWay == nil {
 		return nil
 	}
@@ -89,14 +89,14 @@ func endOfAttempt(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
 }
 
 // committedEnd is the end of an attempt whose result becomes part of the history.
-func committedEnd(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
+func committedEnd(p *pass, result *v1beta1.ChatMessage) *AttemptEnd {
 	end := endOfAttempt(p, result)
 	end.Committed = true
 	return end
 }
 
 // interruptedEnd is the end of an attempt that was told to stop; nil: it gave no result in time, or there was none.
-func interruptedEnd(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
+func interruptedEnd(p *pass, result *v1beta1.ChatMessage) *AttemptEnd {
 	end := endOfAttempt(p, result)
 	if end != nil && result != nil {
 		end.Committed = hasOutput(result)
@@ -110,13 +110,13 @@ func lostEnd(p *pass) *AttemptEnd {
 		return endOfAttempt(p, p.facts.Result)
 	}
 	end := endOfAttempt(p, nil)
-	end.Outcome = v1alpha1.OutcomeLost
+	end.Outcome = v1beta1.OutcomeLost
 	return end
 }
 
-func clientCalls(required *v1alpha1.RequiresActionStatus) (n int) {
+func clientCalls(required *v1beta1.RequiresActionStatus) (n int) {
 	for i := range required.ToolCalls {
-		if required.ToolCalls[i].Kind == v1alpha1.RequiresClient {
+		if required.ToolCalls[i].Kind == v1beta1.RequiresClient {
 			n++
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
 	"parley.dev/parley/internal/text/clip"
@@ -19,7 +19,7 @@ import (
 
 // proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
 func proceed(p *pass) error {
-	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" {
+	for p.status().Phase == v1beta1.ChatRunning && p.status().Generation == nil && p.held == "" {
 		if err := takeNextAction(p); err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func takeNextAction(p *pass) error {
 	switch next := decideNextAction(actionRules, progressOf(p)); next.action {
 	case executeTools:
 		beginWaiting(p)
-		return assign(p, v1alpha1.ActionExecuteTools)
+		return assign(p, v1beta1.ActionExecuteTools)
 	case failTurn:
 		return failTurnWith(p, errorOf(p, next.ending), "")
 	case requireAction:
@@ -44,7 +44,7 @@ func takeNextAction(p *pass) error {
 	case finishTurn:
 		return p.fire(machine.FinishTurn, subject{ending: turnResult(p, next.ending)})
 	default:
-		return assign(p, v1alpha1.GenerationAction(next.action))
+		return assign(p, v1beta1.GenerationAction(next.action))
 	}
 }
 
@@ -55,7 +55,7 @@ func progressOf(p *pass) progress {
 		stepsInTurn:          int(t.Steps),
 		outstandingCalls:     int(in.PendingCalls),
 		callsRequiringAction: int(in.CallsRequiringAction),
-		headIsAssistant:      in.LastRole == v1alpha1.RoleAssistant,
+		headIsAssistant:      in.LastRole == v1beta1.RoleAssistant,
 		paused:               int(in.Pauses),
 		invalidOutputs:       int(in.InvalidOutputs),
 		stoppedByTool:        t.StoppedBy != "",
@@ -66,30 +66,30 @@ func progressOf(p *pass) progress {
 }
 
 // turnResult is how a turn ends normally; empty if it had ended before.
-func turnResult(p *pass, e ending) v1alpha1.TurnResult {
+func turnResult(p *pass, e ending) v1beta1.TurnResult {
 	switch e {
 	case complete:
 		return conditions.ResultOf(p.status().Internal.Turn.ReplyOutcome)
 	case stoppedAfterTool:
-		return v1alpha1.TurnStoppedAfterTool
+		return v1beta1.TurnStoppedAfterTool
 	case maxStepsReached:
-		return v1alpha1.TurnMaxStepsReached
+		return v1beta1.TurnMaxStepsReached
 	}
 	return ""
 }
 
 // errorOf is the error of a turn that fails.
-func errorOf(p *pass, e ending) v1alpha1.GenerationError {
+func errorOf(p *pass, e ending) v1beta1.GenerationError {
 	switch e {
 	case pausedTooOften:
-		return v1alpha1.GenerationError{
-			Reason:  v1alpha1.ErrorReplyFailed,
+		return v1beta1.GenerationError{
+			Reason:  v1beta1.ErrorReplyFailed,
 			Message: fmt.Sprintf("The provider paused %d replies in a row (finish reason pause_turn)", maxPauses),
 			Advice:  "Send a message to continue",
 		}
 	case outputInvalid:
-		return v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorOutputInvalid, Message: invalidOutput(p),
+		return v1beta1.GenerationError{
+			Reason: v1beta1.ErrorOutputInvalid, Message: invalidOutput(p),
 			Advice: "Correct the schema, or name another model, then send a message to continue",
 		}
 	}
@@ -101,22 +101,22 @@ const maxInvalidOutput = 900
 
 // invalidOutput says what of the newest answer does not match. Clients show the error, and few the condition.
 func invalidOutput(p *pass) string {
-	if c := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionOutputReady); c != nil {
-		return fmt.Sprintf("%d answers do not match the schema. %s", v1alpha1.MaxOutputTries,
+	if c := meta.FindStatusCondition(p.status().Conditions, v1beta1.ConditionOutputReady); c != nil {
+		return fmt.Sprintf("%d answers do not match the schema. %s", v1beta1.MaxOutputTries,
 			clip.Ellipsis(c.Message, maxInvalidOutput))
 	}
-	return fmt.Sprintf("%d answers do not match the schema", v1alpha1.MaxOutputTries)
+	return fmt.Sprintf("%d answers do not match the schema", v1beta1.MaxOutputTries)
 }
 
 // endTurn says how the turn ended, unless it has said so before and was only taken up for a compaction.
-func endTurn(p *pass, result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
+func endTurn(p *pass, result v1beta1.TurnResult, why v1beta1.ErrorReason) {
 	if t := p.status().Turn; t != nil && t.Result == "" {
 		t.Result = result
 		p.firing.Ended = &TurnEnd{Turn: t.DeepCopy(), Reason: why}
 	}
 }
 
-func assign(p *pass, action v1alpha1.GenerationAction) error {
+func assign(p *pass, action v1beta1.GenerationAction) error {
 	if _, why := answeringModel(p); why != nil && !awaitsReference(p) {
 		return failTurnWith(p, *why, action)
 	}
@@ -133,32 +133,32 @@ func assign(p *pass, action v1alpha1.GenerationAction) error {
 }
 
 // failTurnWith ends the turn with an error that keeps the action from being tried; empty: there is none.
-func failTurnWith(p *pass, e v1alpha1.GenerationError, action v1alpha1.GenerationAction) error {
+func failTurnWith(p *pass, e v1beta1.GenerationError, action v1beta1.GenerationAction) error {
 	return failWith(p, subject{err: &e, action: action})
 }
 
 // failAfter ends the turn with an error that the attempt under way ended in.
-func failAfter(p *pass, e v1alpha1.GenerationError, attempt *AttemptEnd) error {
+func failAfter(p *pass, e v1beta1.GenerationError, attempt *AttemptEnd) error {
 	return failWith(p, subject{err: &e, action: attempt.Action, attempt: attempt})
 }
 
 func failWith(p *pass, s subject) error {
-	p.notice(v1alpha1.EventReason(s.err.Reason), v1alpha1.EventActionGenerate, eventOf(s.err))
+	p.notice(v1beta1.EventReason(s.err.Reason), v1beta1.EventActionGenerate, eventOf(s.err))
 	return p.fire(machine.FinishError, s)
 }
 
 // eventOf is the error as an Event has it: without words of a model.
-func eventOf(e *v1alpha1.GenerationError) string {
-	if e.Reason == v1alpha1.ErrorOutputInvalid {
-		return fmt.Sprintf("%d answers do not match the schema; status.lastError says what is wrong", v1alpha1.MaxOutputTries)
+func eventOf(e *v1beta1.GenerationError) string {
+	if e.Reason == v1beta1.ErrorOutputInvalid {
+		return fmt.Sprintf("%d answers do not match the schema; status.lastError says what is wrong", v1beta1.MaxOutputTries)
 	}
 	return e.Text()
 }
 
-func setError(p *pass, e *v1alpha1.GenerationError, action v1alpha1.GenerationAction) {
+func setError(p *pass, e *v1beta1.GenerationError, action v1beta1.GenerationAction) {
 	st := p.status()
-	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now), Action: action}
-	endTurn(p, v1alpha1.TurnFailed, e.Reason)
+	st.LastError = &v1beta1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now), Action: action}
+	endTurn(p, v1beta1.TurnFailed, e.Reason)
 }
 
 func clearError(p *pass) {
@@ -173,13 +173,13 @@ func beginTurn(p *pass, message string) {
 	begins, before := messageNamed(p, message), beforeCommit(p, message)
 	titleFromMessage(p, begins)
 	conditions.MarkOutput(st, "", nil, p.facts.Now)
-	setTurn(st, TurnRecord{&v1alpha1.TurnStatus{
+	setTurn(st, TurnRecord{&v1beta1.TurnStatus{
 		Message: message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
 		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
-	}, v1alpha1.TurnInternalStatus{
+	}, v1beta1.TurnInternalStatus{
 		ContentHash: begins.ContentHash, CallsCanceledReasonBefore: before.CallsCanceledReasonBefore, MessageUID: begins.UID,
-		LastRole: cmp.Or(begins.LastRole, v1alpha1.RoleUser),
+		LastRole: cmp.Or(begins.LastRole, v1beta1.RoleUser),
 	}})
 	before.Message, before.UID, before.ContentHash = message, begins.UID, begins.ContentHash
 	p.appendCommit(before)
@@ -188,26 +188,26 @@ func beginTurn(p *pass, message string) {
 
 // beforeCommit is what the commit of the message records of the turn before: how it ended, and why its last calls
 // have no result. An edited message knows it from its first commit.
-func beforeCommit(p *pass, message string) v1alpha1.CommittedMessage {
+func beforeCommit(p *pass, message string) v1beta1.CommittedMessage {
 	if e := p.facts.Edited; e != nil && e.Name == message && p.firing.Event == machine.EditMessage {
-		return v1alpha1.CommittedMessage{CallsCanceledReasonBefore: e.Commit.CallsCanceledReasonBefore,
+		return v1beta1.CommittedMessage{CallsCanceledReasonBefore: e.Commit.CallsCanceledReasonBefore,
 			PreviousTurn: e.Commit.PreviousTurn}
 	}
 	t := p.status().Turn
 	if t == nil {
-		return v1alpha1.CommittedMessage{}
+		return v1beta1.CommittedMessage{}
 	}
-	endTurn(p, v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
+	endTurn(p, v1beta1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
 	outcome := conditions.OutcomeOf(t, &p.status().Internal.Turn, p.status().LastError)
 	outcome.Error = clip.Ellipsis(outcome.Error, maxOutcomeError)
-	return v1alpha1.CommittedMessage{CallsCanceledReasonBefore: t.CallsCanceledReason, PreviousTurn: outcome}
+	return v1beta1.CommittedMessage{CallsCanceledReasonBefore: t.CallsCanceledReason, PreviousTurn: outcome}
 }
 
 // maxOutcomeError bounds TurnOutcome.Error.
 const maxOutcomeError = 512
 
 // appendCommit makes the message of a person or a client the head of the history.
-func (p *pass) appendCommit(commit v1alpha1.CommittedMessage) {
+func (p *pass) appendCommit(commit v1beta1.CommittedMessage) {
 	st := p.status()
 	commit.Parent, commit.Position, commit.HistoryVersion = st.History.Head, st.History.Length, st.History.Version+1
 	st.Internal.Tail = append(st.Internal.Tail, commit)
@@ -225,12 +225,12 @@ func (p *pass) appendGenerated(message string) {
 
 // podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for
 // want of a valid one: a running pod sees a changed Secret only after a minute or two.
-func podAfter(e *v1alpha1.LastError) (after time.Time) {
+func podAfter(e *v1beta1.LastError) (after time.Time) {
 	if e == nil {
 		return after
 	}
 	switch e.Reason {
-	case v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorAPIKeyMissing:
+	case v1beta1.ErrorAuthenticationFailed, v1beta1.ErrorPermissionDenied, v1beta1.ErrorAPIKeyMissing:
 		return e.Time.Time
 	}
 	return after
@@ -238,7 +238,7 @@ func podAfter(e *v1alpha1.LastError) (after time.Time) {
 
 // followPhase does what the phase that was just reached demands.
 func followPhase(p *pass) error {
-	if p.status().Phase == v1alpha1.ChatInterrupting {
+	if p.status().Phase == v1beta1.ChatInterrupting {
 		return stopAttempt(p)
 	}
 	return proceed(p)

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // beginWaiting notes until when the calls that are to be run next wait for sub-chats. The time of each runs from here
@@ -24,9 +24,9 @@ func beginWaiting(p *pass) {
 }
 
 // isRunnable reports whether the call is one of those that are to be run next: it requires no action, or was approved.
-func isRunnable(in *v1alpha1.TurnInternalStatus, w *v1alpha1.WaitingCallStatus) bool {
-	return w.RequiresAction == "" || slices.ContainsFunc(in.Decisions, func(d v1alpha1.ToolDecision) bool {
-		return d.ID == w.ID && d.Decision == v1alpha1.DecisionApprove
+func isRunnable(in *v1beta1.TurnInternalStatus, w *v1beta1.WaitingCallStatus) bool {
+	return w.RequiresAction == "" || slices.ContainsFunc(in.Decisions, func(d v1beta1.ToolDecision) bool {
+		return d.ID == w.ID && d.Decision == v1beta1.DecisionApprove
 	})
 }
 
@@ -55,16 +55,16 @@ func subChatAtWork(p *pass, chat string) bool {
 }
 
 // waitingCalls are a reply's calls that wait for sub-chats, before the time of any of them runs.
-func waitingCalls(calls []v1alpha1.WaitingCall) (waiting []v1alpha1.WaitingCallStatus) {
+func waitingCalls(calls []v1beta1.WaitingCall) (waiting []v1beta1.WaitingCallStatus) {
 	for _, c := range calls {
-		waiting = append(waiting, v1alpha1.WaitingCallStatus{WaitingCall: c})
+		waiting = append(waiting, v1beta1.WaitingCallStatus{WaitingCall: c})
 	}
 	return waiting
 }
 
 // stillWaiting are the calls that wait for sub-chats after a batch of calls was answered: those that people have yet to
 // approve.
-func stillWaiting(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus) (left []v1alpha1.WaitingCallStatus) {
+func stillWaiting(t *v1beta1.TurnStatus, in *v1beta1.TurnInternalStatus) (left []v1beta1.WaitingCallStatus) {
 	for _, w := range t.WaitingFor {
 		if in.PendingCalls > 0 && w.RequiresAction != "" {
 			left = append(left, w)

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -24,7 +24,7 @@ func atWork(chats ...string) map[string]bool {
 
 // waitFor makes the reply one that waits for sub-chats, each for a minute longer than the one before.
 func waitFor(chats ...string) chattest.Reply {
-	return func(m *v1alpha1.ChatMessage) {
+	return func(m *v1beta1.ChatMessage) {
 		for i, chat := range chats {
 			chattest.Waits("call "+chat, chat, int32(60*(i+1)))(m)
 		}
@@ -45,19 +45,19 @@ func waiting(t *testing.T, chats ...string) *world {
 	return w.want("Running v2 c-1-1/2 - []")
 }
 
-func (w *world) wantReason(reason v1alpha1.ConditionReason) *world {
+func (w *world) wantReason(reason v1beta1.ConditionReason) *world {
 	w.t.Helper()
-	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); c == nil ||
-		v1alpha1.ReasonOf(c) != reason {
+	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionReady); c == nil ||
+		v1beta1.ReasonOf(c) != reason {
 		w.t.Fatalf("Ready is %+v, want reason %s", c, reason)
 	}
 	return w
 }
 
 func TestNoAttemptStartsUntilAllSubChatsFinish(t *testing.T) {
-	w := waiting(t, "x", "y").wantReason(v1alpha1.ReasonWaitingForSubChats)
+	w := waiting(t, "x", "y").wantReason(v1beta1.ReasonWaitingForSubChats)
 	if c := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); c.Message != "Waits for sub-chats x, y, at most until 2026-01-02T03:06:05Z" {
+		v1beta1.ConditionReady); c.Message != "Waits for sub-chats x, y, at most until 2026-01-02T03:06:05Z" {
 		t.Errorf("the condition says %q", c.Message)
 	}
 	w.working("y").want("Running v2 c-1-1/2 - []")
@@ -86,11 +86,11 @@ func TestWaitingForSubChatsUsesNoSlot(t *testing.T) {
 	w := newWorld(t).say("a")
 	full := func(f *Facts) { f.SubChats, f.NoCapacity = atWork("x"), "full" }
 	w.pass(func(f *Facts) { full(f); f.Result = chattest.Answer(w.chat, waitFor("x")) }).
-		wantReason(v1alpha1.ReasonWaitingForSubChats)
+		wantReason(v1beta1.ReasonWaitingForSubChats)
 	if w.chat.Status.WaitingSince != nil {
 		t.Error("the chat waits for capacity, too")
 	}
-	w.pass(func(f *Facts) { f.NoCapacity = "full" }).wantReason(v1alpha1.ReasonWaitingForCapacity)
+	w.pass(func(f *Facts) { f.NoCapacity = "full" }).wantReason(v1beta1.ReasonWaitingForCapacity)
 	if w.chat.Status.WaitingSince == nil {
 		t.Error("the chat does not wait for capacity")
 	}
@@ -98,9 +98,9 @@ func TestWaitingForSubChatsUsesNoSlot(t *testing.T) {
 }
 
 func TestWaitingChatCanBeInterruptedEditedAndSuspended(t *testing.T) {
-	interrupt := []Request{{Kind: v1alpha1.RequestInterrupt, Token: "1"}}
+	interrupt := []Request{{Kind: v1beta1.RequestInterrupt, Token: "1"}}
 	w := waiting(t, "x").pass(func(f *Facts) { f.SubChats, f.Requests = atWork("x"), interrupt })
-	w.want("Waiting v3 c-1-1/2 - []").wantReason(v1alpha1.ReasonInterrupted)
+	w.want("Waiting v3 c-1-1/2 - []").wantReason(v1beta1.ReasonInterrupted)
 	w.say("b").want("Running v4 b/3 1:GenerateAssistant []")
 
 	w = waiting(t, "x")
@@ -113,30 +113,30 @@ func TestWaitingChatCanBeInterruptedEditedAndSuspended(t *testing.T) {
 		f.SubChats, f.Edited = atWork("x"), &Edited{Message: Message{Name: "a", ContentHash: "other"}}
 	}).want("Running v3 a/1 1:GenerateAssistant []")
 
-	w = waiting(t, "x").pass(func(f *Facts) { f.Suspended = true }).wantReason(v1alpha1.ReasonSuspended)
-	w.working("x").wantReason(v1alpha1.ReasonWaitingForSubChats)
+	w = waiting(t, "x").pass(func(f *Facts) { f.Suspended = true }).wantReason(v1beta1.ReasonSuspended)
+	w.working("x").wantReason(v1beta1.ReasonWaitingForSubChats)
 }
 
 func TestCallWaitsForSubChatOnceApproved(t *testing.T) {
-	ask := func(m *v1alpha1.ChatMessage) {
+	ask := func(m *v1beta1.ChatMessage) {
 		waitFor("own", "x", "y")(m)
 		m.Spec.Generation.CallsRequiringAction = 2
 		for i := range m.Spec.Generation.WaitingFor[1:] {
-			m.Spec.Generation.WaitingFor[i+1].RequiresAction = v1alpha1.RequiresApproval
+			m.Spec.Generation.WaitingFor[i+1].RequiresAction = v1beta1.RequiresApproval
 		}
 	}
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) { f.Result, f.SubChats = chattest.Answer(w.chat, ask), atWork("x", "y") })
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // The one that waits for nobody runs first.
-	calls := pending(v1alpha1.RequiresApproval, "call x", "call y")
+	calls := pending(v1beta1.RequiresApproval, "call x", "call y")
 	w.pass(func(f *Facts) { f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1")), calls }).
 		want("RequiresAction v3 c-2-1/3 - []")
-	w.approve("call x", v1alpha1.DecisionApprove)
+	w.approve("call x", v1beta1.DecisionApprove)
 	w.now = now.Add(time.Hour)
 	w.pass(func(f *Facts) {
 		f.SubChats = atWork("x", "y")
-		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "call y", Decision: v1alpha1.DecisionDeny, Approval: "no"}}}
-	}).want("Running v4 c-2-1/3 - []").wantReason(v1alpha1.ReasonWaitingForSubChats)
+		f.Approvals = []Approval{{v1beta1.ToolDecision{ID: "call y", Decision: v1beta1.DecisionDeny, Approval: "no"}}}
+	}).want("Running v4 c-2-1/3 - []").wantReason(v1beta1.ReasonWaitingForSubChats)
 	w.working("y").want("Running v4 c-2-1/3 1:ExecuteTools []") // The denied one waits for nothing.
 	if w.answer(chattest.Results("1")); w.chat.Status.Turn.WaitingFor != nil {
 		t.Errorf("left are %+v", w.chat.Status.Turn.WaitingFor)
@@ -151,17 +151,17 @@ func TestLostCallAttemptIsRetriedImmediately(t *testing.T) {
 func TestFailedCallRetryIgnoresUnfinishedSubChats(t *testing.T) {
 	w := waiting(t, "x").pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.pass(func(f *Facts) {
-		f.Result, f.SubChats = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), atWork("x")
-	}).wantReason(v1alpha1.ReasonRetrying)
+		f.Result, f.SubChats = chattest.Answer(w.chat, chattest.Fails(v1beta1.ErrorOverloaded, chattest.ForNow)), atWork("x")
+	}).wantReason(v1beta1.ReasonRetrying)
 }
 
 func TestADeletedResultIsWaitedForAnew(t *testing.T) {
 	reply := chattest.Answer(newWorld(t).say("a").chat, waitFor("x"))
-	rest := rest([]*v1alpha1.ChatMessage{question("a"), reply})
+	rest := rest([]*v1beta1.ChatMessage{question("a"), reply})
 	if got := rest.Turn.WaitingFor; len(got) != 1 || got[0].Chat != "x" || got[0].Deadline != nil {
 		t.Fatalf("left are %+v", got)
 	}
 	w := newWorld(t).say("a").answer(chattest.Says("hi"))
-	w.pass(func(f *Facts) { f.Truncated, f.SubChats = rest, atWork("x") }).wantReason(v1alpha1.ReasonWaitingForSubChats)
+	w.pass(func(f *Facts) { f.Truncated, f.SubChats = rest, atWork("x") }).wantReason(v1beta1.ReasonWaitingForSubChats)
 	w.pass(nil).want("Running v3 c-1-1/2 1:ExecuteTools []")
 }

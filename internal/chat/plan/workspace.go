@@ -6,7 +6,7 @@ package plan
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // workspaceStarting reports whether the calls that are to be run next need a workspace that is not ready yet, and asks
@@ -25,12 +25,12 @@ func workspaceStarting(p *pass) bool {
 
 // changeWorkspace notes what the results of a step decide about the workspace of the chat. A chat that is not to choose
 // gets no other template, and one that has chosen keeps it.
-func changeWorkspace(p *pass, change *v1alpha1.WorkspaceChange) {
+func changeWorkspace(p *pass, change *v1beta1.WorkspaceChange) {
 	source, st := p.chat.Spec.Workspace, p.status()
 	if change == nil || source == nil {
 		return
 	}
-	decided := v1alpha1.ChatWorkspaceStatus{}
+	decided := v1beta1.ChatWorkspaceStatus{}
 	if st.Workspace != nil {
 		decided = *st.Workspace
 	}
@@ -40,7 +40,7 @@ func changeWorkspace(p *pass, change *v1alpha1.WorkspaceChange) {
 	if change.Stop {
 		decided.StoppedAt = new(metav1.NewMicroTime(p.facts.Now))
 	}
-	if decided != (v1alpha1.ChatWorkspaceStatus{}) {
+	if decided != (v1beta1.ChatWorkspaceStatus{}) {
 		st.Workspace = &decided
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -44,13 +44,13 @@ func TestCallNeedingWorkspaceRequestsWorkspaceState(t *testing.T) {
 
 func TestNoAttemptStartsUntilWorkspaceIsReady(t *testing.T) {
 	w := housed(t, "the image is pulled").want("Running v2 c-1-1/2 - []").
-		wantReason(v1alpha1.ReasonWaitingForWorkspace)
-	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
+		wantReason(v1beta1.ReasonWaitingForWorkspace)
+	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1beta1.ConditionReady)
 	if !strings.HasSuffix(ready.Message, ": the image is pulled") {
 		t.Errorf("it says %q", ready.Message)
 	}
 	w.pass(func(f *Facts) { f.Workspace = &Workspace{Starting: "the image is pulled"}; f.NoCapacity = "full" }).
-		wantReason(v1alpha1.ReasonWaitingForWorkspace)
+		wantReason(v1beta1.ReasonWaitingForWorkspace)
 	w.pass(func(f *Facts) { f.Workspace = &Workspace{} }).want("Running v2 c-1-1/2 1:ExecuteTools []")
 }
 
@@ -62,22 +62,22 @@ func TestTheStepAfterTheCallsNeedsNoWorkspace(t *testing.T) {
 
 func TestChatWaitingForWorkspaceCanBeInterrupted(t *testing.T) {
 	w := housed(t, "the node is full")
-	w.pass(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "now"}} })
+	w.pass(func(f *Facts) { f.Requests = []Request{{Kind: v1beta1.RequestInterrupt, Token: "now"}} })
 	if got := w.chat.Status.Turn.CallsCanceledReason; w.chat.Status.Generation != nil || got == "" {
 		t.Errorf("the attempt is %+v, its calls are given up because of %q", w.chat.Status.Generation, got)
 	}
 }
 
 func TestModelWorkspaceChangeIsRecordedInStatus(t *testing.T) {
-	selector := &v1alpha1.WorkspaceSource{PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{
-		Storage: &v1alpha1.WorkspaceStorage{Size: "1Gi"}}}
-	named := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}
-	rust := &v1alpha1.WorkspaceChange{Create: &v1alpha1.WorkspaceTemplateReference{Name: "rust"}}
-	chose := &v1alpha1.ChatWorkspaceStatus{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "c"}}
+	selector := &v1beta1.WorkspaceSource{PodTemplateSelector: &v1beta1.WorkspaceTemplateSelector{
+		Storage: &v1beta1.WorkspaceStorage{Size: "1Gi"}}}
+	named := &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
+	rust := &v1beta1.WorkspaceChange{Create: &v1beta1.WorkspaceTemplateReference{Name: "rust"}}
+	chose := &v1beta1.ChatWorkspaceStatus{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "c"}}
 	for name, c := range map[string]struct {
-		spec   *v1alpha1.WorkspaceSource
-		had    *v1alpha1.ChatWorkspaceStatus
-		change *v1alpha1.WorkspaceChange
+		spec   *v1beta1.WorkspaceSource
+		had    *v1beta1.ChatWorkspaceStatus
+		change *v1beta1.WorkspaceChange
 		want   string
 		stops  bool
 	}{
@@ -85,8 +85,8 @@ func TestModelWorkspaceChangeIsRecordedInStatus(t *testing.T) {
 		"it has chosen":                        {selector, chose, rust, "c", false},
 		"it is not to choose":                  {named, nil, rust, "", false},
 		"there is none":                        {nil, nil, rust, "", false},
-		"it stops the one that the spec names": {named, nil, &v1alpha1.WorkspaceChange{Stop: true}, "", true},
-		"it stops the one that it chose":       {selector, chose, &v1alpha1.WorkspaceChange{Stop: true}, "c", true},
+		"it stops the one that the spec names": {named, nil, &v1beta1.WorkspaceChange{Stop: true}, "", true},
+		"it stops the one that it chose":       {selector, chose, &v1beta1.WorkspaceChange{Stop: true}, "c", true},
 		"it decides nothing":                   {selector, chose, nil, "c", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestModelWorkspaceChangeIsRecordedInStatus(t *testing.T) {
 			w.pass(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Results("1"), chattest.Chooses(c.change)) })
 			got := w.chat.Status.Workspace
 			if got == nil {
-				got = &v1alpha1.ChatWorkspaceStatus{}
+				got = &v1beta1.ChatWorkspaceStatus{}
 			}
 			chosen := ""
 			if got.PodTemplateRef != nil {
@@ -118,15 +118,15 @@ func TestWorkspaceContextIsReloadedOnRequest(t *testing.T) {
 		"at rest":          {func(t *testing.T) *world { return newWorld(t).say("a").answer(chattest.Says("hi")) }, 2},
 		"in a turn":        {func(t *testing.T) *world { return newWorld(t).say("a") }, 1},
 		"in an error": {func(t *testing.T) *world {
-			return newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+			return newWorld(t).say("a").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed))
 		}, 1},
 		"while it is interrupted": {func(t *testing.T) *world {
-			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt)
+			w := newWorld(t).say("a").ask(v1beta1.RequestInterrupt)
 			w.chat.Status.Requests = nil
 			return w
 		}, 1},
 		"while a client is waited for": {func(t *testing.T) *world {
-			return newWorld(t).say("a").answer(chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
+			return newWorld(t).say("a").answer(chattest.CallsRequiring(v1beta1.RequiresClient, "1"))
 		}, 2},
 		"while it is archived": {func(t *testing.T) *world {
 			return newWorld(t).say("a").answer(chattest.Says("hi")).pass(func(f *Facts) { f.Archive = true })
@@ -137,7 +137,7 @@ func TestWorkspaceContextIsReloadedOnRequest(t *testing.T) {
 			before := w.chat.Status.DeepCopy()
 			archived := w.chat.Status.Archived
 			w.facts = func(f *Facts) { f.HasWorkspace, f.Archive = true, archived }
-			w.ask(v1alpha1.RequestRefreshContext).requested(v1alpha1.RequestDone)
+			w.ask(v1beta1.RequestRefreshContext).requested(v1beta1.RequestDone)
 			after := w.chat.Status
 			if after.Internal.ContextRefreshedVersion != c.version || after.Phase != before.Phase ||
 				!equality.Semantic.DeepEqual(after.Generation, before.Generation) ||
@@ -149,14 +149,14 @@ func TestWorkspaceContextIsReloadedOnRequest(t *testing.T) {
 }
 
 func TestWithoutAWorkspaceNoContextIsReadAgain(t *testing.T) {
-	w := newWorld(t).say("a").answer(chattest.Says("hi")).ask(v1alpha1.RequestRefreshContext).
-		requested(v1alpha1.RequestRefused)
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).ask(v1beta1.RequestRefreshContext).
+		requested(v1beta1.RequestRefused)
 	if st := w.chat.Status; st.Internal.ContextRefreshedVersion != 0 ||
 		!strings.HasPrefix(st.Requests[0].Message, "the chat has no workspace") {
 		t.Errorf("the status has %+v", st)
 	}
-	if got := w.last.Notices; len(got) != 1 || got[0].Reason != v1alpha1.EventContextNotRefreshed ||
-		got[0].Action != v1alpha1.EventActionRefreshContext {
+	if got := w.last.Notices; len(got) != 1 || got[0].Reason != v1beta1.EventContextNotRefreshed ||
+		got[0].Action != v1beta1.EventActionRefreshContext {
 		t.Errorf("noticed are %+v", got)
 	}
 }

@@ -9,48 +9,48 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func TestBudgetCoversChatAndItsDescendants(t *testing.T) {
-	member := func(name, parent string, micros int64, budget string) v1alpha1.Chat {
-		chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	member := func(name, parent string, micros int64, budget string) v1beta1.Chat {
+		chat := v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if parent != "" {
-			chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent}
+			chat.Spec.ParentRef = &v1beta1.ChatReference{Name: parent}
 		}
 		if budget != "" {
-			chat.Spec.Limits = &v1alpha1.ChatLimits{
-				Budget: &v1alpha1.Budget{Currency: "USD", Amount: v1alpha1.Amount(budget)}}
+			chat.Spec.Limits = &v1beta1.ChatLimits{
+				Budget: &v1beta1.Budget{Currency: "USD", Amount: v1beta1.Amount(budget)}}
 		}
 		if micros > 0 {
-			chat.Status.Cost = []v1alpha1.Cost{{Currency: "USD", MicroUnits: micros}}
+			chat.Status.Cost = []v1beta1.Cost{{Currency: "USD", MicroUnits: micros}}
 		}
 		return chat
 	}
-	chats := []v1alpha1.Chat{
+	chats := []v1beta1.Chat{
 		member("root", "", 1, "5"), member("a", "root", 10, ""), member("b", "root", 100, "2"),
 		member("below", "b", 1000, ""), member("stranger", "", 10000, "9"),
 	}
 	family := Of(chats)
-	usd := func(micros int64) []v1alpha1.Cost { return []v1alpha1.Cost{{Currency: "USD", MicroUnits: micros}} }
+	usd := func(micros int64) []v1beta1.Cost { return []v1beta1.Cost{{Currency: "USD", MicroUnits: micros}} }
 	for name, c := range map[string]struct {
-		chat   *v1alpha1.Chat
-		below  []v1alpha1.Cost
-		others map[string][]v1alpha1.Cost
+		chat   *v1beta1.Chat
+		below  []v1beta1.Cost
+		others map[string][]v1beta1.Cost
 	}{
 		"the root":            {&chats[0], usd(1110), nil},
-		"a sub-chat":          {&chats[1], nil, map[string][]v1alpha1.Cost{"root": usd(1101)}},
-		"one with a sub-chat": {&chats[2], usd(1000), map[string][]v1alpha1.Cost{"root": usd(1011)}},
+		"a sub-chat":          {&chats[1], nil, map[string][]v1beta1.Cost{"root": usd(1101)}},
+		"one with a sub-chat": {&chats[2], usd(1000), map[string][]v1beta1.Cost{"root": usd(1011)}},
 		"below two budgets": {&chats[3], nil,
-			map[string][]v1alpha1.Cost{"b": usd(100), "root": usd(111)}},
+			map[string][]v1beta1.Cost{"b": usd(100), "root": usd(111)}},
 		"alone": {&chats[4], nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			above, _ := family.Ancestors(c.chat)
-			var others map[string][]v1alpha1.Cost
+			var others map[string][]v1beta1.Cost
 			for _, b := range family.BudgetsAbove(c.chat, above) {
 				if others == nil {
-					others = map[string][]v1alpha1.Cost{}
+					others = map[string][]v1beta1.Cost{}
 				}
 				others[b.Chat] = b.Others
 			}

@@ -8,18 +8,18 @@ package tree
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Family is all chats of a namespace, by name and by parent.
 type Family struct {
-	byName   map[string]*v1alpha1.Chat
-	children map[string][]*v1alpha1.Chat
+	byName   map[string]*v1beta1.Chat
+	children map[string][]*v1beta1.Chat
 }
 
 // Of makes a family of the chats.
-func Of(chats []v1alpha1.Chat) *Family {
-	f := &Family{byName: make(map[string]*v1alpha1.Chat, len(chats)), children: map[string][]*v1alpha1.Chat{}}
+func Of(chats []v1beta1.Chat) *Family {
+	f := &Family{byName: make(map[string]*v1beta1.Chat, len(chats)), children: map[string][]*v1beta1.Chat{}}
 	for i := range chats {
 		chat := &chats[i]
 		f.byName[chat.Name] = chat
@@ -32,10 +32,10 @@ func Of(chats []v1alpha1.Chat) *Family {
 
 // Ancestors are the chats above the chat, nearest first; complete is false when one of them does not exist, or when
 // they go in a circle or deeper than any limit allows.
-func (f *Family) Ancestors(chat *v1alpha1.Chat) (above []*v1alpha1.Chat, complete bool) {
+func (f *Family) Ancestors(chat *v1beta1.Chat) (above []*v1beta1.Chat, complete bool) {
 	for parent := chat.Spec.ParentRef; parent != nil; {
 		next := f.byName[parent.Name]
-		if next == nil || next.Name == chat.Name || len(above) > v1alpha1.MaxFamilyDepth {
+		if next == nil || next.Name == chat.Name || len(above) > v1beta1.MaxFamilyDepth {
 			return above, false
 		}
 		above = append(above, next)
@@ -45,8 +45,8 @@ func (f *Family) Ancestors(chat *v1alpha1.Chat) (above []*v1alpha1.Chat, complet
 }
 
 // Root is how members of a family name the chat at its top, and the workspace that they share.
-func Root(top *v1alpha1.Chat, hasWorkspace bool) *v1alpha1.FamilyRoot {
-	root := &v1alpha1.FamilyRoot{Name: top.Name, UID: string(top.UID)}
+func Root(top *v1beta1.Chat, hasWorkspace bool) *v1beta1.FamilyRoot {
+	root := &v1beta1.FamilyRoot{Name: top.Name, UID: string(top.UID)}
 	if hasWorkspace { // It has the name of its chat.
 		root.Workspace = top.Name
 	}
@@ -54,11 +54,11 @@ func Root(top *v1alpha1.Chat, hasWorkspace bool) *v1alpha1.FamilyRoot {
 }
 
 // Descendants are the chats below the chat, at all depths.
-func (f *Family) Descendants(chat *v1alpha1.Chat) []*v1alpha1.Chat {
-	var all []*v1alpha1.Chat
+func (f *Family) Descendants(chat *v1beta1.Chat) []*v1beta1.Chat {
+	var all []*v1beta1.Chat
 	seen := map[string]bool{chat.Name: true}
 	for next := f.children[chat.Name]; len(next) > 0; {
-		var deeper []*v1alpha1.Chat
+		var deeper []*v1beta1.Chat
 		for _, child := range next {
 			if !seen[child.Name] {
 				seen[child.Name] = true
@@ -72,13 +72,13 @@ func (f *Family) Descendants(chat *v1alpha1.Chat) []*v1alpha1.Chat {
 }
 
 // Suspended reports whether the chat, or one above it, is suspended.
-func Suspended(chat *v1alpha1.Chat, above []*v1alpha1.Chat) bool {
-	return chat.Spec.Suspend || slices.ContainsFunc(above, func(c *v1alpha1.Chat) bool { return c.Spec.Suspend })
+func Suspended(chat *v1beta1.Chat, above []*v1beta1.Chat) bool {
+	return chat.Spec.Suspend || slices.ContainsFunc(above, func(c *v1beta1.Chat) bool { return c.Spec.Suspend })
 }
 
 // Archiving is the topmost of the chat and those above it that is to be archived, and so all of its family with it; nil
 // if there is none.
-func Archiving(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (top *v1alpha1.Chat) {
+func Archiving(chat *v1beta1.Chat, above []*v1beta1.Chat) (top *v1beta1.Chat) {
 	if chat.Spec.Archived {
 		top = chat
 	}
@@ -92,8 +92,8 @@ func Archiving(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (top *v1alpha1.Chat)
 
 // AtWork names a chat among the top one and its descendants, but for the one called self, that is neither Waiting nor
 // in Error; empty if there is none. Of itself a chat knows better: it may be about to come to rest.
-func (f *Family) AtWork(top *v1alpha1.Chat, self string) string {
-	for _, member := range append([]*v1alpha1.Chat{top}, f.Descendants(top)...) {
+func (f *Family) AtWork(top *v1beta1.Chat, self string) string {
+	for _, member := range append([]*v1beta1.Chat{top}, f.Descendants(top)...) {
 		if member.Name == self {
 			continue
 		}
@@ -106,7 +106,7 @@ func (f *Family) AtWork(top *v1alpha1.Chat, self string) string {
 
 // Exceeds says which limit of the root a chat that has not begun exceeds: how deep it is, or how many chats of the
 // family come before it. Archived ones give their place. It is empty when there is none.
-func (f *Family) Exceeds(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (limit string) {
+func (f *Family) Exceeds(chat *v1beta1.Chat, above []*v1beta1.Chat) (limit string) {
 	if len(above) == 0 {
 		return ""
 	}
@@ -128,7 +128,7 @@ func (f *Family) Exceeds(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (limit str
 
 // comesBefore reports whether the member has its place before a chat that has yet to begin:
 // it has begun, or it is older.
-func comesBefore(member, chat *v1alpha1.Chat) bool {
+func comesBefore(member, chat *v1beta1.Chat) bool {
 	if member.Status.History.Version > 0 {
 		return true
 	}
@@ -139,7 +139,7 @@ func comesBefore(member, chat *v1alpha1.Chat) bool {
 }
 
 // Unbegun are the chats of the chat's family that have not begun: one of them may wait for the place of another.
-func (f *Family) Unbegun(chat *v1alpha1.Chat) (waiting []*v1alpha1.Chat) {
+func (f *Family) Unbegun(chat *v1beta1.Chat) (waiting []*v1beta1.Chat) {
 	root := chat
 	if above, _ := f.Ancestors(chat); len(above) > 0 {
 		root = above[len(above)-1]

@@ -9,23 +9,23 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // tree is root -> {a -> {deep}, b}, and a stranger; lost names a parent that is not there, and x and y name each other.
-func tree(change func(map[string]*v1alpha1.Chat)) (*Family, map[string]*v1alpha1.Chat) {
+func tree(change func(map[string]*v1beta1.Chat)) (*Family, map[string]*v1beta1.Chat) {
 	created := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	var chats []v1alpha1.Chat
+	var chats []v1beta1.Chat
 	for _, c := range [][2]string{{"root", ""}, {"a", "root"}, {"b", "root"}, {"deep", "a"}, {"stranger", ""},
 		{"lost", "nobody"}, {"x", "y"}, {"y", "x"}} {
-		chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: c[0], CreationTimestamp: created}}
+		chat := v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: c[0], CreationTimestamp: created}}
 		if c[1] != "" {
-			chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: c[1]}
+			chat.Spec.ParentRef = &v1beta1.ChatReference{Name: c[1]}
 		}
-		chat.Status.Phase = v1alpha1.ChatWaiting
+		chat.Status.Phase = v1beta1.ChatWaiting
 		chats = append(chats, chat)
 	}
-	byName := map[string]*v1alpha1.Chat{}
+	byName := map[string]*v1beta1.Chat{}
 	for i := range chats {
 		byName[chats[i].Name] = &chats[i]
 	}
@@ -64,10 +64,10 @@ func TestAncestorsAreFoundAsFarAsTheyExist(t *testing.T) {
 }
 
 func TestSuspensionAndArchivingComeFromAbove(t *testing.T) {
-	f, chats := tree(func(c map[string]*v1alpha1.Chat) {
+	f, chats := tree(func(c map[string]*v1beta1.Chat) {
 		c["root"].Spec.Suspend = true
 		c["a"].Spec.Archived = true
-		c["root"].Status.Phase = v1alpha1.ChatRunning
+		c["root"].Status.Phase = v1beta1.ChatRunning
 	})
 	above, _ := f.Ancestors(chats["deep"])
 	if !Suspended(chats["deep"], above) || Suspended(chats["stranger"], nil) {
@@ -80,7 +80,7 @@ func TestSuspensionAndArchivingComeFromAbove(t *testing.T) {
 	if got := f.AtWork(top, "deep"); got != "" {
 		t.Errorf("%s is at work, which is not below", got)
 	}
-	f, chats = tree(func(c map[string]*v1alpha1.Chat) { c["deep"].Status.Phase = v1alpha1.ChatRequiresAction })
+	f, chats = tree(func(c map[string]*v1beta1.Chat) { c["deep"].Status.Phase = v1beta1.ChatRequiresAction })
 	for self, want := range map[string]string{"a": "deep", "deep": ""} { // Of itself a chat knows better.
 		if got := f.AtWork(chats["a"], self); got != want {
 			t.Errorf("%s is told that %q is at work", self, got)
@@ -89,22 +89,22 @@ func TestSuspensionAndArchivingComeFromAbove(t *testing.T) {
 }
 
 func TestArchivedChatFreesItsFamilySlot(t *testing.T) {
-	one := func(change func(all map[string]*v1alpha1.Chat)) (*Family, map[string]*v1alpha1.Chat) {
-		return tree(func(all map[string]*v1alpha1.Chat) {
-			all["root"].Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1)), MaxDepth: new(int32(2))}
+	one := func(change func(all map[string]*v1beta1.Chat)) (*Family, map[string]*v1beta1.Chat) {
+		return tree(func(all map[string]*v1beta1.Chat) {
+			all["root"].Spec.Limits = &v1beta1.ChatLimits{MaxSubChats: new(int32(1)), MaxDepth: new(int32(2))}
 			change(all)
 		})
 	}
 	for name, c := range map[string]struct {
-		change func(all map[string]*v1alpha1.Chat)
+		change func(all map[string]*v1beta1.Chat)
 		chat   string
 		want   string
 	}{
 		"one that is archived gives its place": {
-			func(all map[string]*v1alpha1.Chat) { all["a"].Status.Archived = true }, "b", ""},
+			func(all map[string]*v1beta1.Chat) { all["a"].Status.Archived = true }, "b", ""},
 		"one that has begun keeps it from older ones": {
-			func(all map[string]*v1alpha1.Chat) { all["b"].Status.History.Version = 1 }, "a", "maxSubChats"},
-		"none has begun": {func(map[string]*v1alpha1.Chat) {}, "b", "maxSubChats"},
+			func(all map[string]*v1beta1.Chat) { all["b"].Status.History.Version = 1 }, "a", "maxSubChats"},
+		"none has begun": {func(map[string]*v1beta1.Chat) {}, "b", "maxSubChats"},
 	} {
 		f, chats := one(c.change)
 		above, _ := f.Ancestors(chats[c.chat])
@@ -116,18 +116,18 @@ func TestArchivedChatFreesItsFamilySlot(t *testing.T) {
 
 func TestTheRootLimitsItsFamily(t *testing.T) {
 	for name, c := range map[string]struct {
-		limits v1alpha1.ChatLimits
+		limits v1beta1.ChatLimits
 		chat   string
 		want   string
 	}{
-		"sub-chats of sub-chats":     {v1alpha1.ChatLimits{}, "deep", "maxDepth"},
-		"as deep as may be":          {v1alpha1.ChatLimits{MaxDepth: new(int32(2))}, "deep", ""},
-		"the first":                  {v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}, "a", ""},
-		"one too many":               {v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}, "b", "maxSubChats"},
-		"a root is in nobody's way":  {v1alpha1.ChatLimits{MaxSubChats: new(int32(0))}, "root", ""},
-		"no sub-chat where none may": {v1alpha1.ChatLimits{MaxDepth: new(int32(0))}, "a", "maxDepth"},
+		"sub-chats of sub-chats":     {v1beta1.ChatLimits{}, "deep", "maxDepth"},
+		"as deep as may be":          {v1beta1.ChatLimits{MaxDepth: new(int32(2))}, "deep", ""},
+		"the first":                  {v1beta1.ChatLimits{MaxSubChats: new(int32(1))}, "a", ""},
+		"one too many":               {v1beta1.ChatLimits{MaxSubChats: new(int32(1))}, "b", "maxSubChats"},
+		"a root is in nobody's way":  {v1beta1.ChatLimits{MaxSubChats: new(int32(0))}, "root", ""},
+		"no sub-chat where none may": {v1beta1.ChatLimits{MaxDepth: new(int32(0))}, "a", "maxDepth"},
 	} {
-		f, chats := tree(func(all map[string]*v1alpha1.Chat) { all["root"].Spec.Limits = &c.limits })
+		f, chats := tree(func(all map[string]*v1beta1.Chat) { all["root"].Spec.Limits = &c.limits })
 		above, _ := f.Ancestors(chats[c.chat])
 		if got := f.Exceeds(chats[c.chat], above); got != c.want {
 			t.Errorf("%s: exceeds %q", name, got)

@@ -8,24 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Settled reports whether who waits for the chat need wait no longer: nothing is under way in it, be it done, failed,
 // over budget or kept from beginning. A chat that is to be archived counts, too:
 // it takes nothing up, and may wait for the one that waits for it.
-func Settled(chat *v1alpha1.Chat) bool {
-	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
+func Settled(chat *v1beta1.Chat) bool {
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionReady)
 	if chat.Status.Phase.HasTurn() {
 		return ready != nil && ready.Status == metav1.ConditionFalse // Only a budget holds it then.
 	}
-	return ready != nil && v1alpha1.ReasonOf(ready) != v1alpha1.ReasonStarting
+	return ready != nil && v1beta1.ReasonOf(ready) != v1beta1.ReasonStarting
 }
 
 // Descendant finds the chat of that name if it is below another one; nil if there is none. get reads a chat of the
 // namespace; its errors are the API server's own.
-func Descendant(name, of string, get func(name string) (*v1alpha1.Chat, error)) (*v1alpha1.Chat, error) {
-	lookup := func(name string) (*v1alpha1.Chat, error) {
+func Descendant(name, of string, get func(name string) (*v1beta1.Chat, error)) (*v1beta1.Chat, error) {
+	lookup := func(name string) (*v1beta1.Chat, error) {
 		chat, err := get(name)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
@@ -44,9 +44,9 @@ func Descendant(name, of string, get func(name string) (*v1alpha1.Chat, error)) 
 
 // Below reports whether the chat is below the one of that name, at any depth. lookup finds a chat of the namespace; nil
 // if there is none.
-func Below(chat *v1alpha1.Chat, name string, lookup func(name string) (*v1alpha1.Chat, error)) (bool, error) {
+func Below(chat *v1beta1.Chat, name string, lookup func(name string) (*v1beta1.Chat, error)) (bool, error) {
 	self := chat.Name
-	for range v1alpha1.MaxFamilyDepth {
+	for range v1beta1.MaxFamilyDepth {
 		parent := chat.Spec.ParentRef
 		if parent == nil || self == name {
 			return false, nil

@@ -9,38 +9,38 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func TestChatIsSettledOnlyWithoutWorkInProgress(t *testing.T) {
 	for name, c := range map[string]struct {
-		phase   v1alpha1.ChatPhase
-		reason  v1alpha1.ConditionReason
+		phase   v1beta1.ChatPhase
+		reason  v1beta1.ConditionReason
 		settled bool
 	}{
 		"never looked at":       {"", "", false},
-		"beginning":             {v1alpha1.ChatWaiting, v1alpha1.ReasonStarting, false},
-		"generating":            {v1alpha1.ChatRunning, v1alpha1.ReasonGenerating, false},
-		"without capacity":      {v1alpha1.ChatRunning, v1alpha1.ReasonWaitingForCapacity, false},
-		"over budget":           {v1alpha1.ChatRunning, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached), true},
-		"being interrupted":     {v1alpha1.ChatInterrupting, v1alpha1.ReasonInterrupting, false},
-		"waiting for people":    {v1alpha1.ChatRequiresAction, v1alpha1.ReasonRequiresAction, false},
-		"done":                  {v1alpha1.ChatWaiting, v1alpha1.ReasonAnswered, true},
-		"without a message":     {v1alpha1.ChatWaiting, v1alpha1.ReasonAwaitingFirstMessage, true},
-		"without a model":       {v1alpha1.ChatWaiting, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound), true},
-		"failed":                {v1alpha1.ChatError, v1alpha1.ConditionReason(v1alpha1.ErrorContextTooLong), true},
-		"archived":              {v1alpha1.ChatWaiting, v1alpha1.ReasonArchived, true},
-		"to be archived, later": {v1alpha1.ChatWaiting, v1alpha1.ReasonArchiving, true},
+		"beginning":             {v1beta1.ChatWaiting, v1beta1.ReasonStarting, false},
+		"generating":            {v1beta1.ChatRunning, v1beta1.ReasonGenerating, false},
+		"without capacity":      {v1beta1.ChatRunning, v1beta1.ReasonWaitingForCapacity, false},
+		"over budget":           {v1beta1.ChatRunning, v1beta1.ConditionReason(v1beta1.ErrorBudgetReached), true},
+		"being interrupted":     {v1beta1.ChatInterrupting, v1beta1.ReasonInterrupting, false},
+		"waiting for people":    {v1beta1.ChatRequiresAction, v1beta1.ReasonRequiresAction, false},
+		"done":                  {v1beta1.ChatWaiting, v1beta1.ReasonAnswered, true},
+		"without a message":     {v1beta1.ChatWaiting, v1beta1.ReasonAwaitingFirstMessage, true},
+		"without a model":       {v1beta1.ChatWaiting, v1beta1.ConditionReason(v1beta1.ErrorModelConfigNotFound), true},
+		"failed":                {v1beta1.ChatError, v1beta1.ConditionReason(v1beta1.ErrorContextTooLong), true},
+		"archived":              {v1beta1.ChatWaiting, v1beta1.ReasonArchived, true},
+		"to be archived, later": {v1beta1.ChatWaiting, v1beta1.ReasonArchiving, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chat := &v1alpha1.Chat{Status: v1alpha1.ChatStatus{Phase: c.phase}}
+			chat := &v1beta1.Chat{Status: v1beta1.ChatStatus{Phase: c.phase}}
 			if c.reason != "" {
 				status := metav1.ConditionUnknown
-				if c.reason == v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached) {
+				if c.reason == v1beta1.ConditionReason(v1beta1.ErrorBudgetReached) {
 					status = metav1.ConditionFalse
 				}
 				chat.Status.Conditions = []metav1.Condition{
-					{Type: v1alpha1.ConditionReady, Status: status, Reason: string(c.reason)}}
+					{Type: v1beta1.ConditionReady, Status: status, Reason: string(c.reason)}}
 			}
 			if Settled(chat) != c.settled {
 				t.Errorf("settled is %v", !c.settled)
@@ -51,7 +51,7 @@ func TestChatIsSettledOnlyWithoutWorkInProgress(t *testing.T) {
 
 func TestOnlyDescendantsAreBelowAChat(t *testing.T) {
 	_, chats := tree(nil)
-	lookup := func(name string) (*v1alpha1.Chat, error) { return chats[name], nil }
+	lookup := func(name string) (*v1beta1.Chat, error) { return chats[name], nil }
 	for _, c := range []struct {
 		chat, above string
 		below       bool
@@ -65,7 +65,7 @@ func TestOnlyDescendantsAreBelowAChat(t *testing.T) {
 		}
 	}
 	broken := errors.New("no answer")
-	if _, err := Below(chats["deep"], "root", func(string) (*v1alpha1.Chat, error) { return nil, broken }); !errors.Is(err,
+	if _, err := Below(chats["deep"], "root", func(string) (*v1beta1.Chat, error) { return nil, broken }); !errors.Is(err,
 		broken) {
 		t.Errorf("got %v", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/kube/apiclient"
@@ -62,7 +62,7 @@ func (a APIServer) Follow(ctx context.Context, namespace, chat string, fromStart
 }
 
 // Get implements follow.Messages.
-func (a APIServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+func (a APIServer) Get(ctx context.Context, chat *v1beta1.Chat, place follow.Place) (*follow.Committed, error) {
 	message, err := a.Client.Messages(chat.Namespace).Get(ctx, place.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", place.Name, follow.ErrMissing)
@@ -87,9 +87,9 @@ type watched struct {
 
 func (w *watched) watch(ctx context.Context, namespace, chat string) error {
 	chats := cache.NewSharedIndexInformer(w.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
-		&v1alpha1.Chat{}, 0, cache.Indexers{})
-	selector := fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat, v1alpha1.VisibleToUsers)
-	notes := cache.NewSharedIndexInformer(w.client.Messages(namespace).ListerWatcher(selector), &v1alpha1.ChatMessage{}, 0,
+		&v1beta1.Chat{}, 0, cache.Indexers{})
+	selector := fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat, v1beta1.VisibleToUsers)
+	notes := cache.NewSharedIndexInformer(w.client.Messages(namespace).ListerWatcher(selector), &v1beta1.ChatMessage{}, 0,
 		cache.Indexers{})
 	w.chats, w.notes = chats.GetStore(), notes.GetStore()
 	for _, informer := range []cache.SharedIndexInformer{chats, notes} {
@@ -114,12 +114,12 @@ func (w *watched) notify() {
 }
 
 // Latest implements follow.Chats.
-func (w *watched) Latest() *v1alpha1.Chat {
+func (w *watched) Latest() *v1beta1.Chat {
 	obj, exists, err := w.chats.GetByKey(w.key)
 	if err != nil || !exists {
 		return nil
 	}
-	chat, _ := obj.(*v1alpha1.Chat)
+	chat, _ := obj.(*v1beta1.Chat)
 	return chat
 }
 
@@ -127,9 +127,9 @@ func (w *watched) Latest() *v1alpha1.Chat {
 func (w *watched) Changed() <-chan struct{} { return w.changed }
 
 // Of implements follow.Notes.
-func (w *watched) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
+func (w *watched) Of(chat *v1beta1.Chat) (refs []follow.NoteRef) {
 	for _, obj := range w.notes.List() {
-		if msg, ok := obj.(*v1alpha1.ChatMessage); ok {
+		if msg, ok := obj.(*v1beta1.ChatMessage); ok {
 			if note, ok := follow.NoteOf(chat, msg); ok {
 				refs = append(refs, note)
 			}
@@ -139,7 +139,7 @@ func (w *watched) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
 }
 
 // Read implements follow.Notes.
-func (w *watched) Read(ctx context.Context, chat *v1alpha1.Chat, note follow.NoteRef) (*v1alpha1.ChatMessage, error) {
+func (w *watched) Read(ctx context.Context, chat *v1beta1.Chat, note follow.NoteRef) (*v1beta1.ChatMessage, error) {
 	msg, err := w.client.Messages(chat.Namespace).Get(ctx, note.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", note.Name, follow.ErrMissing)
@@ -153,10 +153,10 @@ func (w *watched) Read(ctx context.Context, chat *v1alpha1.Chat, note follow.Not
 // Snapshot is a chat at one moment, as the events of its stream, with the notes at their places. It implements
 // follow.Chats and follow.Notes.
 type Snapshot struct {
-	Chat   *v1alpha1.Chat
+	Chat   *v1beta1.Chat
 	Events []stream.Event
 
-	notes []v1alpha1.ChatMessage
+	notes []v1beta1.ChatMessage
 }
 
 const snapshotTries = 3
@@ -186,9 +186,9 @@ func (o Objects) Snapshot(ctx context.Context, name string, last int) (*Snapshot
 var errChanged = errors.New("the conversation is changed while it is read, try again")
 
 // read reads the newest messages of a chat as it was read; all for 0.
-func (o Objects) read(ctx context.Context, chat *v1alpha1.Chat, last int) (*Snapshot, error) {
+func (o Objects) read(ctx context.Context, chat *v1beta1.Chat, last int) (*Snapshot, error) {
 	notes, err := o.Messages().List(ctx, metav1.ListOptions{
-		FieldSelector: fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat.Name, v1alpha1.VisibleToUsers)})
+		FieldSelector: fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat.Name, v1beta1.VisibleToUsers)})
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (o Objects) read(ctx context.Context, chat *v1alpha1.Chat, last int) (*Snap
 }
 
 // messageSource reads messages one by one where that takes fewer requests than a list.
-func (o Objects) messageSource(ctx context.Context, chat *v1alpha1.Chat, last int) (follow.Messages, error) {
+func (o Objects) messageSource(ctx context.Context, chat *v1beta1.Chat, last int) (follow.Messages, error) {
 	one, length := APIServer{o.Client}, int(chat.Status.History.Length)
 	if last == 0 {
 		last = length
@@ -226,20 +226,20 @@ func (o Objects) messageSource(ctx context.Context, chat *v1alpha1.Chat, last in
 	if min(last, length) <= length/MessagePage+1 {
 		return one, nil
 	}
-	l := listedMessages{APIServer: one, byName: map[string]*v1alpha1.ChatMessage{}}
+	l := listedMessages{APIServer: one, byName: map[string]*v1beta1.ChatMessage{}}
 	return l, Each(ctx, MessagesOf(chat.Name), o.Messages().List,
-		func(m *v1alpha1.ChatMessage) { l.byName[m.Name] = m })
+		func(m *v1beta1.ChatMessage) { l.byName[m.Name] = m })
 }
 
 // listedMessages serves messages from a list, and later ones from the API server. It implements follow.Messages.
 type listedMessages struct {
 	APIServer
 
-	byName map[string]*v1alpha1.ChatMessage
+	byName map[string]*v1beta1.ChatMessage
 }
 
 // Get implements follow.Messages.
-func (l listedMessages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+func (l listedMessages) Get(ctx context.Context, chat *v1beta1.Chat, place follow.Place) (*follow.Committed, error) {
 	if m := l.byName[place.Name]; m != nil {
 		return follow.Commit(chat, m, place)
 	}
@@ -267,13 +267,13 @@ func (s *Snapshot) Last(messages int) (dropped int, failed error) {
 }
 
 // Latest implements follow.Chats.
-func (s *Snapshot) Latest() *v1alpha1.Chat { return s.Chat }
+func (s *Snapshot) Latest() *v1beta1.Chat { return s.Chat }
 
 // Changed implements follow.Chats: it never does.
 func (*Snapshot) Changed() <-chan struct{} { return nil }
 
 // Of implements follow.Notes.
-func (s *Snapshot) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
+func (s *Snapshot) Of(chat *v1beta1.Chat) (refs []follow.NoteRef) {
 	for i := range s.notes {
 		if note, ok := follow.NoteOf(chat, &s.notes[i]); ok {
 			refs = append(refs, note)
@@ -283,7 +283,7 @@ func (s *Snapshot) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
 }
 
 // Read implements follow.Notes.
-func (s *Snapshot) Read(_ context.Context, _ *v1alpha1.Chat, note follow.NoteRef) (*v1alpha1.ChatMessage, error) {
+func (s *Snapshot) Read(_ context.Context, _ *v1beta1.Chat, note follow.NoteRef) (*v1beta1.ChatMessage, error) {
 	for i := range s.notes {
 		if s.notes[i].UID == note.UID {
 			return &s.notes[i], nil

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/retry"
@@ -30,22 +30,22 @@ type Objects struct {
 }
 
 // Messages returns the ChatMessages.
-func (o Objects) Messages() apiclient.Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList] {
+func (o Objects) Messages() apiclient.Resource[v1beta1.ChatMessage, v1beta1.ChatMessageList] {
 	return o.Client.Messages(o.Namespace)
 }
 
 // Chats returns the Chats.
-func (o Objects) Chats() apiclient.Resource[v1alpha1.Chat, v1alpha1.ChatList] {
+func (o Objects) Chats() apiclient.Resource[v1beta1.Chat, v1beta1.ChatList] {
 	return o.Client.Chats(o.Namespace)
 }
 
 // Approvals returns the ToolApprovals.
-func (o Objects) Approvals() apiclient.Resource[v1alpha1.ToolApproval, v1alpha1.ToolApprovalList] {
+func (o Objects) Approvals() apiclient.Resource[v1beta1.ToolApproval, v1beta1.ToolApprovalList] {
 	return o.Client.Approvals(o.Namespace)
 }
 
 // Chat reads a chat. If there is none, the error lists those that there are.
-func (o Objects) Chat(ctx context.Context, name string) (*v1alpha1.Chat, error) {
+func (o Objects) Chat(ctx context.Context, name string) (*v1beta1.Chat, error) {
 	chat, err := o.Chats().Get(ctx, name)
 	if !apierrors.IsNotFound(err) {
 		return chat, err
@@ -68,7 +68,7 @@ func (o Objects) CheckChat(ctx context.Context, name string) error {
 }
 
 // Message reads a message of a chat. A message of another chat is not found.
-func (o Objects) Message(ctx context.Context, chat, name string) (*v1alpha1.ChatMessage, error) {
+func (o Objects) Message(ctx context.Context, chat, name string) (*v1beta1.ChatMessage, error) {
 	if err := o.CheckChat(ctx, chat); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (o Objects) Message(ctx context.Context, chat, name string) (*v1alpha1.Chat
 }
 
 // CreateMessage creates a message of a chat, with a generated name.
-func (o Objects) CreateMessage(ctx context.Context, chat string, spec v1alpha1.ChatMessageSpec) (*v1alpha1.ChatMessage,
+func (o Objects) CreateMessage(ctx context.Context, chat string, spec v1beta1.ChatMessageSpec) (*v1beta1.ChatMessage,
 	error) {
 	m, err := o.Messages().Create(ctx, compose.Message(o.Namespace, chat, "", spec))
 	if err != nil {
@@ -93,7 +93,7 @@ func (o Objects) CreateMessage(ctx context.Context, chat string, spec v1alpha1.C
 }
 
 // Request makes a request of a chat, by an annotation.
-func (o Objects) Request(ctx context.Context, chat string, kind v1alpha1.RequestKind, token string) error {
+func (o Objects) Request(ctx context.Context, chat string, kind v1beta1.RequestKind, token string) error {
 	if _, err := o.Chats().MergePatch(ctx, chat, compose.Request(kind, token)); err != nil {
 		return fmt.Errorf("annotating chat %s: %w", chat, err)
 	}
@@ -102,8 +102,8 @@ func (o Objects) Request(ctx context.Context, chat string, kind v1alpha1.Request
 
 // AwaitVerdict waits until the outcome of a message is final.
 func (o Objects) AwaitVerdict(ctx context.Context, name string) (v Verdict) {
-	v.Err = Await(ctx, o.Messages().Watch, name, func(m *v1alpha1.ChatMessage) (bool, error) {
-		v.Committed = m.Status.State == v1alpha1.MessageCommitted
+	v.Err = Await(ctx, o.Messages().Watch, name, func(m *v1beta1.ChatMessage) (bool, error) {
+		v.Committed = m.Status.State == v1beta1.MessageCommitted
 		return IsReady(m.Status.Conditions, func(string) {})
 	})
 	return v
@@ -203,7 +203,7 @@ func awaitOnce[T any](ctx context.Context, begin Watcher, name string, done func
 
 // IsReady reads the Ready condition: whether it is final, and the error if it is False. It notes why it is not final.
 func IsReady(conditions []metav1.Condition, note func(string)) (final bool, err error) {
-	switch ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); {
+	switch ready := meta.FindStatusCondition(conditions, v1beta1.ConditionReady); {
 	case ready == nil:
 		return false, nil
 	case ready.Status == metav1.ConditionUnknown:

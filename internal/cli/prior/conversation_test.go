@@ -8,26 +8,26 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/prior"
 	"parley.dev/parley/test/kit/check"
 )
 
-func user(text string) v1alpha1.PriorMessage {
-	return v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: text}
+func user(text string) v1beta1.PriorMessage {
+	return v1beta1.PriorMessage{Role: v1beta1.RoleUser, Content: text}
 }
 
-func assistant(text string, calls ...v1alpha1.PriorToolCall) v1alpha1.PriorMessage {
-	return v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant, Content: text, ToolCalls: calls}
+func assistant(text string, calls ...v1beta1.PriorToolCall) v1beta1.PriorMessage {
+	return v1beta1.PriorMessage{Role: v1beta1.RoleAssistant, Content: text, ToolCalls: calls}
 }
 
-func tool(results ...v1alpha1.ToolResult) v1alpha1.PriorMessage {
-	return v1alpha1.PriorMessage{Role: v1alpha1.RoleTool, ToolResults: results}
+func tool(results ...v1beta1.ToolResult) v1beta1.PriorMessage {
+	return v1beta1.PriorMessage{Role: v1beta1.RoleTool, ToolResults: results}
 }
 
 var (
-	called   = v1alpha1.PriorToolCall{ID: "call_1", Name: "look", Input: `{"at":"node-7"}`}
-	returned = v1alpha1.ToolResult{ID: "call_1", Name: "look", Output: "down"}
+	called   = v1beta1.PriorToolCall{ID: "call_1", Name: "look", Input: `{"at":"node-7"}`}
+	returned = v1beta1.ToolResult{ID: "call_1", Name: "look", Output: "down"}
 )
 
 // exported is an export with a chat, whose context begins at the index, and further lines.
@@ -53,13 +53,13 @@ func TestAConversationIsReadInEveryForm(t *testing.T) {
 				said(1, `"role":"Assistant","cost":{"currency":"EUR","microUnits":1},"parts":[`+
 					`{"type":"Reasoning","text":"Hm."},`+text("I look.")+`,`+call+`]`), said(2, `"role":"Tool","parts":[`+result+`]`),
 				said(3, `"role":"Assistant","parts":[`+text("It is down.")+`]`)),
-			want: prior.Conversation{Title: "Node-7", Messages: []v1alpha1.PriorMessage{user("Why?"),
+			want: prior.Conversation{Title: "Node-7", Messages: []v1beta1.PriorMessage{user("Why?"),
 				assistant("I look.", called), tool(returned), assistant("It is down.")}},
 		},
 		"calls that the provider made itself": {
 			raw: exported(0, said(0, `"role":"User","content":"Why?"`),
 				said(1, `"role":"Assistant","parts":[`+call+`,`+result+`,`+text("It is down.")+`]`)),
-			want: prior.Conversation{Title: "Node-7", Messages: []v1alpha1.PriorMessage{user("Why?"), assistant("", called),
+			want: prior.Conversation{Title: "Node-7", Messages: []v1beta1.PriorMessage{user("Why?"), assistant("", called),
 				tool(returned), assistant("It is down.")}},
 		},
 		"notes, and what the model saw no more when the context was summarised": {
@@ -67,7 +67,7 @@ func TestAConversationIsReadInEveryForm(t *testing.T) {
 				strings.Replace(said(2, `"role":"User","content":"on the phone"`), "message", "note", 1),
 				said(2, `"role":"System","parts":[`+text("They spoke of node-7.")+`]`), said(3, `"role":"User","content":"And?"`)),
 			want: prior.Conversation{Title: "Node-7", Left: prior.Left{Notes: 1, BeforeContext: 2},
-				Messages: []v1alpha1.PriorMessage{user("They spoke of node-7."), user("And?")}},
+				Messages: []v1beta1.PriorMessage{user("They spoke of node-7."), user("And?")}},
 		},
 		"files here and elsewhere, and a reply without a word": {
 			raw: exported(0, said(0, `"role":"User","parts":[`+text("Look: ")+
@@ -75,27 +75,27 @@ func TestAConversationIsReadInEveryForm(t *testing.T) {
 				`,{"type":"File","file":{"name":"b.png","mediaType":"image/png","url":"https://x.test/b.png"}}`+
 				`,{"type":"File","file":{"name":"c.pdf","mediaType":"application/pdf","configMapKeyRef":{"name":"c","key":"c"}}}]`),
 				said(1, `"role":"Assistant","parts":[{"type":"Reasoning","text":"Hm."}]`)),
-			want: prior.Conversation{Title: "Node-7", Left: prior.Left{Files: 2}, Messages: []v1alpha1.PriorMessage{{
-				Role: v1alpha1.RoleUser, Content: "Look: (b.png at https://x.test/b.png)(c.pdf)",
-				Files: []v1alpha1.PriorFile{{Name: "a.png", MediaType: "image/png", Data: "aGk="}}}}},
+			want: prior.Conversation{Title: "Node-7", Left: prior.Left{Files: 2}, Messages: []v1beta1.PriorMessage{{
+				Role: v1beta1.RoleUser, Content: "Look: (b.png at https://x.test/b.png)(c.pdf)",
+				Files: []v1beta1.PriorFile{{Name: "a.png", MediaType: "image/png", Data: "aGk="}}}}},
 		},
 		"an export of a chat that was imported": {
 			raw: exported(0, said(0, `"role":"User","history":[{"role":"User","content":"Why?"},{"role":"Assistant","content":"So."}]`),
 				said(1, `"role":"User","content":"And?"`)),
 			want: prior.Conversation{Title: "Node-7",
-				Messages: []v1alpha1.PriorMessage{user("Why?"), assistant("So."), user("And?")}},
+				Messages: []v1beta1.PriorMessage{user("Why?"), assistant("So."), user("And?")}},
 		},
 		"messages of OpenAI": {
 			raw: `[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Why?"}]},
 				{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":
 				{"name":"look","arguments":"{\"at\":\"node-7\"}"}}]},{"role":"tool","tool_call_id":"call_1","content":"down"},
 				{"role":"assistant","content":"It is down."}]`,
-			want: prior.Conversation{Left: prior.Left{System: 1}, Messages: []v1alpha1.PriorMessage{user("Why?"),
+			want: prior.Conversation{Left: prior.Left{System: 1}, Messages: []v1beta1.PriorMessage{user("Why?"),
 				assistant("", called), tool(returned), assistant("It is down.")}},
 		},
 		"a request of OpenAI": {
 			raw:  "\ufeff\n" + `{"model":"gpt","tool_choice":"required","messages":[{"role":"user","content":"Why?"}]}`,
-			want: prior.Conversation{Messages: []v1alpha1.PriorMessage{user("Why?")}},
+			want: prior.Conversation{Messages: []v1beta1.PriorMessage{user("Why?")}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestTooLongConversationTellsWhatFits(t *testing.T) {
 				c.conversation.Left.Oldest != c.oldest {
 				t.Errorf("dropped %d: %v", c.conversation.Left.Oldest, err)
 			}
-			if c.oldest > 0 && (c.conversation.Fit(false) != nil || c.conversation.Messages[0].Role != v1alpha1.RoleUser) {
+			if c.oldest > 0 && (c.conversation.Fit(false) != nil || c.conversation.Messages[0].Role != v1beta1.RoleUser) {
 				t.Error("the rest does not fit")
 			}
 		})

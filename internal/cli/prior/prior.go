@@ -15,20 +15,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/turn"
 )
 
 // MaxBytes is the most bytes of a history in JSON: 1 MiB.
-const MaxBytes = v1alpha1.MaxContentBytes
+const MaxBytes = v1beta1.MaxContentBytes
 
 // Conversation is an earlier conversation.
 type Conversation struct {
 	// Title is empty if there is none.
 	Title string
 	// Messages are in their order.
-	Messages []v1alpha1.PriorMessage
+	Messages []v1beta1.PriorMessage
 	// Left counts what Messages omit.
 	Left Left
 }
@@ -73,7 +73,7 @@ func Read(raw []byte) (*Conversation, error) {
 
 // EndsWithReply reports whether the last message is of the model, so that it is not asked at once.
 func (c *Conversation) EndsWithReply() bool {
-	return c.Messages[len(c.Messages)-1].Role == v1alpha1.RoleAssistant
+	return c.Messages[len(c.Messages)-1].Role == v1beta1.RoleAssistant
 }
 
 // Fit fails if the conversation does not fit one message. With truncate it drops the oldest messages, if that helps.
@@ -83,10 +83,10 @@ func (c *Conversation) Fit(truncate bool) error {
 		return err
 	}
 	tooLong := fmt.Errorf("the conversation has %d messages and %d bytes, but one message holds a history of %d and %d",
-		len(c.Messages), total, v1alpha1.MaxPriorMessages, MaxBytes)
+		len(c.Messages), total, v1beta1.MaxPriorMessages, MaxBytes)
 	for i := range c.Messages {
-		fits := len(c.Messages)-i <= v1alpha1.MaxPriorMessages && total < MaxBytes
-		if fits && (i == 0 || c.Messages[i].Role == v1alpha1.RoleUser) {
+		fits := len(c.Messages)-i <= v1beta1.MaxPriorMessages && total < MaxBytes
+		if fits && (i == 0 || c.Messages[i].Role == v1beta1.RoleUser) {
 			if i > 0 && !truncate {
 				return fmt.Errorf("%w: --truncate leaves the oldest %d out", tooLong, i)
 			}
@@ -157,7 +157,7 @@ const (
 	TypeNote    = "note"
 )
 
-var roles = []v1alpha1.MessageRole{v1alpha1.RoleUser, v1alpha1.RoleAssistant, v1alpha1.RoleTool, v1alpha1.RoleSystem}
+var roles = []v1beta1.MessageRole{v1beta1.RoleUser, v1beta1.RoleAssistant, v1beta1.RoleTool, v1beta1.RoleSystem}
 
 // Header is the first line of an export.
 type Header struct {
@@ -172,10 +172,10 @@ type Header struct {
 	Parent    string            `json:"parent,omitempty"`
 	SubChats  []string          `json:"subChats,omitempty"`
 	// Messages counts them, and ContextStart is the index of the first that the model sees.
-	Messages     int64               `json:"messages"`
-	ContextStart int64               `json:"contextStart,omitempty"`
-	Usage        v1alpha1.TokenUsage `json:"usage,omitzero"`
-	Cost         []v1alpha1.Cost     `json:"cost,omitempty"`
+	Messages     int64              `json:"messages"`
+	ContextStart int64              `json:"contextStart,omitempty"`
+	Usage        v1beta1.TokenUsage `json:"usage,omitzero"`
+	Cost         []v1beta1.Cost     `json:"cost,omitempty"`
 	// Error is why the last turn failed.
 	Error *stream.Error `json:"error,omitempty"`
 }
@@ -241,41 +241,41 @@ func (r *exportReader) message(m *stream.Message) {
 		r.add(m.History[i])
 	}
 	role := m.Role
-	if role == v1alpha1.RoleSystem { // Models get a summary as a message of the user.
-		role = v1alpha1.RoleUser
+	if role == v1beta1.RoleSystem { // Models get a summary as a message of the user.
+		role = v1beta1.RoleUser
 	}
-	converted := v1alpha1.PriorMessage{Role: role, Content: m.Content}
+	converted := v1beta1.PriorMessage{Role: role, Content: m.Content}
 	for i := range m.Parts {
 		part := &m.Parts[i]
-		result := part.Type == v1alpha1.PartToolResult && part.ToolResult != nil
-		if next := v1alpha1.RoleTool; role == v1alpha1.RoleAssistant && result != (converted.Role == next) {
+		result := part.Type == v1beta1.PartToolResult && part.ToolResult != nil
+		if next := v1beta1.RoleTool; role == v1beta1.RoleAssistant && result != (converted.Role == next) {
 			// Results of a provider's own tools are within the reply.
 			if !result {
 				next = role
 			}
 			r.add(converted)
-			converted = v1alpha1.PriorMessage{Role: next}
+			converted = v1beta1.PriorMessage{Role: next}
 		}
 		r.part(&converted, part)
 	}
 	r.add(converted)
 }
 
-func (r *exportReader) part(converted *v1alpha1.PriorMessage, part *v1alpha1.MessagePart) {
+func (r *exportReader) part(converted *v1beta1.PriorMessage, part *v1beta1.MessagePart) {
 	switch {
-	case part.Type == v1alpha1.PartText && part.Text != nil:
+	case part.Type == v1beta1.PartText && part.Text != nil:
 		converted.Content += *part.Text
 	case part.ToolCall != nil:
 		call := part.ToolCall
 		r.names[call.ID] = call.Name
 		converted.ToolCalls = append(converted.ToolCalls,
-			v1alpha1.PriorToolCall{ID: call.ID, Name: call.Name, Input: call.Input})
+			v1beta1.PriorToolCall{ID: call.ID, Name: call.Name, Input: call.Input})
 	case part.ToolResult != nil:
 		result := part.ToolResult
-		converted.ToolResults = append(converted.ToolResults, v1alpha1.ToolResult{ID: result.ID,
+		converted.ToolResults = append(converted.ToolResults, v1beta1.ToolResult{ID: result.ID,
 			Name: cmp.Or(result.Name, r.names[result.ID]), Output: result.Output, IsError: result.IsError})
 	case part.File != nil && part.File.Data != "":
-		converted.Files = append(converted.Files, v1alpha1.PriorFile{Name: part.File.Name, MediaType: part.File.MediaType,
+		converted.Files = append(converted.Files, v1beta1.PriorFile{Name: part.File.Name, MediaType: part.File.MediaType,
 			Data: part.File.Data})
 	case part.File != nil:
 		r.conversation.Left.Files++
@@ -284,7 +284,7 @@ func (r *exportReader) part(converted *v1alpha1.PriorMessage, part *v1alpha1.Mes
 }
 
 // placeholder names a file whose content is not in the export.
-func placeholder(f *v1alpha1.MessageFile) string {
+func placeholder(f *v1beta1.MessageFile) string {
 	if f.URL != "" {
 		return "(" + f.Name + " at " + f.URL + ")"
 	}
@@ -292,7 +292,7 @@ func placeholder(f *v1alpha1.MessageFile) string {
 }
 
 // add adds a message, unless it is empty, as one with reasoning alone is.
-func (r *exportReader) add(m v1alpha1.PriorMessage) {
+func (r *exportReader) add(m v1beta1.PriorMessage) {
 	if m.Content == "" && len(m.Files)+len(m.ToolCalls)+len(m.ToolResults) == 0 {
 		return
 	}

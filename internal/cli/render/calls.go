@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
 
 // PrintCalls lists pending calls, and shows each in full.
-func PrintCalls(out io.Writer, required *v1alpha1.RequiresActionStatus) error {
+func PrintCalls(out io.Writer, required *v1beta1.RequiresActionStatus) error {
 	table := newTable(out, "ID", "TOOL", "KIND", "DECISION", "DEADLINE")
 	left := duration.HumanDuration(max(0, time.Until(required.Deadline.Time)))
 	for i := range required.ToolCalls {
@@ -41,7 +41,7 @@ func PrintCalls(out io.Writer, required *v1alpha1.RequiresActionStatus) error {
 }
 
 // DescribeCall returns the lines that show all of a call.
-func DescribeCall(call *v1alpha1.PendingToolCall) []string {
+func DescribeCall(call *v1beta1.PendingToolCall) []string {
 	lines := append([]string{fmt.Sprintf("%s (%s):", flat(call.ID), flat(call.Name))}, indented(detailOf(call))...)
 	if call.Digest != "" {
 		lines = append(lines, "      digest "+call.Digest)
@@ -50,10 +50,10 @@ func DescribeCall(call *v1alpha1.PendingToolCall) []string {
 }
 
 // causes describes why a call requires approval that the chat does not ask for.
-var causes = map[v1alpha1.ApprovalCause]string{
-	v1alpha1.ApprovalToolChanged: "the tool has changed", v1alpha1.ApprovalInputRequired: "asks for input",
-	v1alpha1.ApprovalReviewRequired: "proposes this", v1alpha1.ApprovalPlanProposed: "proposes a plan",
-	v1alpha1.ApprovalPlanMode: "mode Plan",
+var causes = map[v1beta1.ApprovalCause]string{
+	v1beta1.ApprovalToolChanged: "the tool has changed", v1beta1.ApprovalInputRequired: "asks for input",
+	v1beta1.ApprovalReviewRequired: "proposes this", v1beta1.ApprovalPlanProposed: "proposes a plan",
+	v1beta1.ApprovalPlanMode: "mode Plan",
 }
 
 // Need is what a pending call needs from a person or a client.
@@ -68,20 +68,20 @@ const (
 )
 
 // NeedOf returns what a call needs.
-func NeedOf(call *v1alpha1.PendingToolCall) Need {
+func NeedOf(call *v1beta1.PendingToolCall) Need {
 	switch {
-	case call.Kind == v1alpha1.RequiresClient:
+	case call.Kind == v1beta1.RequiresClient:
 		return NeedsResult
 	case call.Decision != nil:
 		return NeedsNothing
-	case call.ApprovalCause == v1alpha1.ApprovalInputRequired:
+	case call.ApprovalCause == v1beta1.ApprovalInputRequired:
 		return NeedsInput
 	}
 	return NeedsApproval
 }
 
 // decisionOf describes who decided what, and when; empty for nil.
-func decisionOf(d *v1alpha1.ToolDecision) string {
+func decisionOf(d *v1beta1.ToolDecision) string {
 	if d == nil {
 		return ""
 	}
@@ -93,7 +93,7 @@ func decisionOf(d *v1alpha1.ToolDecision) string {
 }
 
 // NamesOf lists the ids of calls with their tools.
-func NamesOf(calls []v1alpha1.PendingToolCall) string {
+func NamesOf(calls []v1beta1.PendingToolCall) string {
 	var names []string
 	for i := range calls {
 		names = append(names, fmt.Sprintf("%s (%s)", flat(calls[i].ID), flat(calls[i].Name)))
@@ -102,8 +102,8 @@ func NamesOf(calls []v1alpha1.PendingToolCall) string {
 }
 
 // Decided is the past participle of a decision.
-var Decided = map[v1alpha1.ApprovalDecision]string{v1alpha1.DecisionApprove: "approved",
-	v1alpha1.DecisionDeny: "denied"}
+var Decided = map[v1beta1.ApprovalDecision]string{v1beta1.DecisionApprove: "approved",
+	v1beta1.DecisionDeny: "denied"}
 
 // Hint formats command lines of this plug-in for the chat that is shown.
 type Hint struct {
@@ -160,16 +160,16 @@ func ShortDigest(digest string) string {
 }
 
 // detailOf returns the lines that show all that a call asks for, or will do. They are text of others.
-func detailOf(call *v1alpha1.PendingToolCall) []string {
+func detailOf(call *v1beta1.PendingToolCall) []string {
 	switch call.ApprovalCause {
-	case v1alpha1.ApprovalInputRequired:
+	case v1beta1.ApprovalInputRequired:
 		return inputsOf(call.InputRequests)
-	case v1alpha1.ApprovalReviewRequired:
+	case v1beta1.ApprovalReviewRequired:
 		return linesOf(call.Proposal)
-	case v1alpha1.ApprovalPlanProposed:
+	case v1beta1.ApprovalPlanProposed:
 		return planOf(call.Input)
 	}
-	if call.Input == "" && call.Kind == v1alpha1.RequiresClient {
+	if call.Input == "" && call.Kind == v1beta1.RequiresClient {
 		return []string{"(no arguments, or more than the status shows: then the message of the call has them)"}
 	}
 	return inputLines(call.Input)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/prior"
 	"parley.dev/parley/test/kit/check"
 )
@@ -25,24 +25,24 @@ var noon = metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 func exportOf(said string) *Export {
 	return &Export{
 		header: prior.Header{Type: "chat", Namespace: "ns", Name: "triage", UID: "u", CreatedAt: noon, Title: said,
-			SubChats: []string{"triage-a", "triage-b"}, Messages: 2, Usage: v1alpha1.TokenUsage{TotalTokens: 7},
-			Cost:  []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1_230_000}},
-			Error: &stream.Error{Reason: v1alpha1.ErrorOverloaded, Message: said}},
+			SubChats: []string{"triage-a", "triage-b"}, Messages: 2, Usage: v1beta1.TokenUsage{TotalTokens: 7},
+			Cost:  []v1beta1.Cost{{Currency: "EUR", MicroUnits: 1_230_000}},
+			Error: &stream.Error{Reason: v1beta1.ErrorOverloaded, Message: said}},
 		entries: []prior.Entry{
-			{Type: "message", Message: stream.Message{Name: "q", UID: "q", Role: v1alpha1.RoleUser, Content: said,
+			{Type: "message", Message: stream.Message{Name: "q", UID: "q", Role: v1beta1.RoleUser, Content: said,
 				CreatedBy: said, EditedBy: "ben", CreatedAt: noon,
-				History: []v1alpha1.PriorMessage{{Role: v1alpha1.RoleAssistant, Content: said}}}},
-			{Type: "note", Index: 1, Message: stream.Message{Name: "n", UID: "n", Role: v1alpha1.RoleUser, Content: said,
-				CreatedAt: noon, Visibility: v1alpha1.VisibleToUsers}},
-			{Type: "message", Index: 1, Message: stream.Message{Name: "a", UID: "a", Role: v1alpha1.RoleAssistant,
-				CreatedAt: noon, Model: &v1alpha1.ModelIdentity{Name: said}, Usage: &v1alpha1.TokenUsage{TotalTokens: 7},
-				Cost: &v1alpha1.Cost{Currency: "EUR", MicroUnits: 1_230_000}, Warnings: []string{said},
-				Parts: []v1alpha1.MessagePart{
-					{Type: v1alpha1.PartReasoning, Text: &said}, {Type: v1alpha1.PartText, Text: &said},
-					{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "1", Name: said, Input: said}},
-					{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "1", Output: said, IsError: true}},
-					{Type: v1alpha1.PartSource, Source: &v1alpha1.Source{Title: said, URL: said}},
-					{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: said, MediaType: "text/plain", Data: "aGk="}},
+				History: []v1beta1.PriorMessage{{Role: v1beta1.RoleAssistant, Content: said}}}},
+			{Type: "note", Index: 1, Message: stream.Message{Name: "n", UID: "n", Role: v1beta1.RoleUser, Content: said,
+				CreatedAt: noon, Visibility: v1beta1.VisibleToUsers}},
+			{Type: "message", Index: 1, Message: stream.Message{Name: "a", UID: "a", Role: v1beta1.RoleAssistant,
+				CreatedAt: noon, Model: &v1beta1.ModelIdentity{Name: said}, Usage: &v1beta1.TokenUsage{TotalTokens: 7},
+				Cost: &v1beta1.Cost{Currency: "EUR", MicroUnits: 1_230_000}, Warnings: []string{said},
+				Parts: []v1beta1.MessagePart{
+					{Type: v1beta1.PartReasoning, Text: &said}, {Type: v1beta1.PartText, Text: &said},
+					{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{ID: "1", Name: said, Input: said}},
+					{Type: v1beta1.PartToolResult, ToolResult: &v1beta1.ToolResult{ID: "1", Output: said, IsError: true}},
+					{Type: v1beta1.PartSource, Source: &v1beta1.Source{Title: said, URL: said}},
+					{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{Name: said, MediaType: "text/plain", Data: "aGk="}},
 				}}},
 		},
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
@@ -88,15 +88,15 @@ func PrintAll[T any](o *Output, objects []T) error {
 // shaped returns an object with its kind, which a typed client omits, and without managed fields.
 func shaped(object any) any {
 	switch object := object.(type) {
-	case *v1alpha1.Chat:
+	case *v1beta1.Chat:
 		object.TypeMeta, object.ManagedFields = typeMeta("Chat"), nil
-	case *v1alpha1.ChatMessage:
+	case *v1beta1.ChatMessage:
 		object.TypeMeta, object.ManagedFields = typeMeta("ChatMessage"), nil
-	case *v1alpha1.ToolApproval:
+	case *v1beta1.ToolApproval:
 		object.TypeMeta, object.ManagedFields = typeMeta("ToolApproval"), nil
-	case *v1alpha1.ChatDebugStep:
+	case *v1beta1.ChatDebugStep:
 		object.TypeMeta, object.ManagedFields = typeMeta("ChatDebugStep"), nil
-	case *v1alpha1.ChatList:
+	case *v1beta1.ChatList:
 		object.TypeMeta = typeMeta("ChatList")
 		for i := range object.Items {
 			shaped(&object.Items[i])
@@ -106,7 +106,7 @@ func shaped(object any) any {
 }
 
 func typeMeta(kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+	return metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: kind}
 }
 
 // PrintJSON prints an object in one line, in which control characters are escaped.
@@ -134,7 +134,7 @@ func Plural(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-func costsOf(costs []v1alpha1.Cost) string {
+func costsOf(costs []v1beta1.Cost) string {
 	var sums []string
 	for _, c := range costs {
 		sums = append(sums, cost.String(c.MicroUnits, c.Currency))

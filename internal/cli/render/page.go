@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli/prior"
 )
@@ -24,7 +24,7 @@ type Export struct {
 }
 
 // NewExport creates the export of a chat without messages. others are the chats of its namespace.
-func NewExport(chat *v1alpha1.Chat, others []v1alpha1.Chat) *Export {
+func NewExport(chat *v1beta1.Chat, others []v1beta1.Chat) *Export {
 	st := &chat.Status
 	h := prior.Header{Type: prior.TypeChat, Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID),
 		Labels: chat.Labels, CreatedAt: chat.CreationTimestamp, Title: st.Title, Model: st.Model, Messages: st.History.Length,
@@ -112,7 +112,7 @@ func (p *page) entry(e *prior.Entry) {
 	if e.CallsCanceledReasonBefore != "" {
 		p.line("The tool calls before were given up: %s.", inline(string(e.CallsCanceledReasonBefore)))
 	}
-	if e.Visibility == v1alpha1.VisibleToModel && e.Role == v1alpha1.RoleUser {
+	if e.Visibility == v1beta1.VisibleToModel && e.Role == v1beta1.RoleUser {
 		p.line("A message for the model alone.")
 		return
 	}
@@ -145,7 +145,7 @@ func (p *page) heading(e *prior.Entry) {
 }
 
 func (p *page) account(e *prior.Entry) {
-	if e.Outcome == v1alpha1.OutcomeInterrupted {
+	if e.Outcome == v1beta1.OutcomeInterrupted {
 		p.line("It was interrupted.")
 	}
 	if note := e.ReplyOutcome.Note(); note != "" {
@@ -162,16 +162,16 @@ func (p *page) account(e *prior.Entry) {
 		totals = append(totals, Plural(int(e.Usage.TotalTokens), "token"))
 	}
 	if e.Cost != nil {
-		totals = append(totals, costsOf([]v1alpha1.Cost{*e.Cost}))
+		totals = append(totals, costsOf([]v1beta1.Cost{*e.Cost}))
 	}
 	if len(totals) > 0 {
 		p.line("%s.", inline(strings.Join(totals, ", ")))
 	}
 }
 
-func (p *page) part(part *v1alpha1.MessagePart) {
+func (p *page) part(part *v1beta1.MessagePart) {
 	switch {
-	case part.Text != nil && part.Type == v1alpha1.PartReasoning:
+	case part.Text != nil && part.Type == v1beta1.PartReasoning:
 		p.line("Reasoning:")
 		p.text(*part.Text)
 	case part.Text != nil:
@@ -187,7 +187,7 @@ func (p *page) part(part *v1alpha1.MessagePart) {
 	}
 }
 
-func (p *page) prior(m *v1alpha1.PriorMessage) {
+func (p *page) prior(m *v1beta1.PriorMessage) {
 	p.line("Earlier, elsewhere, %s:", m.Role)
 	p.text(m.Content)
 	for i := range m.Files {
@@ -206,7 +206,7 @@ func (p *page) call(id, name, input string) {
 	p.fenced("json", input)
 }
 
-func (p *page) result(r *v1alpha1.ToolResult) {
+func (p *page) result(r *v1beta1.ToolResult) {
 	failed := ""
 	if r.IsError {
 		failed = ", which failed"

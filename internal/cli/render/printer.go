@@ -13,7 +13,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli/terminal"
 )
@@ -36,7 +36,7 @@ type Printer struct {
 	// wait and cancelled, the reason why calls of the newest reply have no result, are the last that were shown; warned
 	// holds the warnings that were shown.
 	wait      string
-	cancelled v1alpha1.CallsCanceledReason
+	cancelled v1beta1.CallsCanceledReason
 	warned    map[stream.Warning]bool
 }
 
@@ -142,7 +142,7 @@ func (p *Printer) part(part *stream.MessagePart) {
 	if !live.Previews(part.HistoryVersion, part.Attempt) {
 		live, p.sheet.prose = nil, terminal.Markdown{}
 	}
-	if part.Role == string(v1alpha1.RoleSystem) {
+	if part.Role == string(v1beta1.RoleSystem) {
 		if live == nil { // People want to know that, not to read it.
 			p.Note("the conversation is being summarised")
 		}
@@ -163,9 +163,9 @@ func (p *Printer) committed(m *stream.MessageCommitted, everything bool) {
 	p.showCancelled(m.Message.CallsCanceledReasonBefore)
 	p.cancelled = ""
 	switch {
-	case m.Message.Role != v1alpha1.RoleUser:
+	case m.Message.Role != v1beta1.RoleUser:
 		p.generated(m)
-	case everything && m.Message.Visibility == v1alpha1.VisibleToModel:
+	case everything && m.Message.Visibility == v1beta1.VisibleToModel:
 		p.Note("a message for the model alone: %s", m.Message.Name)
 	case everything && len(m.Message.History) > 0:
 		p.earlier(m.Message.History)
@@ -177,14 +177,14 @@ func (p *Printer) committed(m *stream.MessageCommitted, everything bool) {
 	}
 }
 
-func (p *Printer) earlier(history []v1alpha1.PriorMessage) {
+func (p *Printer) earlier(history []v1beta1.PriorMessage) {
 	p.Note("continues from a conversation of %d messages that was led elsewhere:", len(history))
 	for i := range history {
 		m := &history[i]
 		switch m.Role {
-		case v1alpha1.RoleUser:
+		case v1beta1.RoleUser:
 			p.sheet.question(m.Content)
-		case v1alpha1.RoleAssistant:
+		case v1beta1.RoleAssistant:
 			p.sheet.write(m.Content)
 		}
 		for j := range m.ToolCalls {
@@ -213,7 +213,7 @@ func (p *Printer) generated(m *stream.MessageCommitted) {
 	if !live.Previews(m.HistoryVersion-1, m.Message.Attempt) {
 		live, p.sheet.prose = nil, terminal.Markdown{}
 	}
-	if m.Message.Role == v1alpha1.RoleSystem {
+	if m.Message.Role == v1beta1.RoleSystem {
 		p.Note("%s", compacted(m.Message.Compaction))
 		return
 	}
@@ -230,7 +230,7 @@ func (p *Printer) generated(m *stream.MessageCommitted) {
 	if note := m.Message.ReplyOutcome.Note(); note != "" {
 		p.Note("%s", withFinishReason(note, m.Message.FinishReason))
 	}
-	if m.Message.Outcome == v1alpha1.OutcomeInterrupted {
+	if m.Message.Outcome == v1beta1.OutcomeInterrupted {
 		p.Note("interrupted")
 		p.interrupted = true
 	}
@@ -259,8 +259,8 @@ func withFinishReason(note, reason string) string {
 	return note + " (finish reason " + reason + ")"
 }
 
-func (p *Printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.ToolResult) {
-	i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == result.ID })
+func (p *Printer) decision(decisions []v1beta1.ToolDecision, result *v1beta1.ToolResult) {
+	i := slices.IndexFunc(decisions, func(d v1beta1.ToolDecision) bool { return d.ID == result.ID })
 	if i < 0 {
 		return
 	}
@@ -272,7 +272,7 @@ func (p *Printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.T
 	p.sheet.out.Line("[%s was %s]", cmp.Or(result.Name, p.sheet.tools[result.ID], result.ID), words)
 }
 
-func compacted(c *v1alpha1.CompactionAccount) string {
+func compacted(c *v1beta1.CompactionAccount) string {
 	if c == nil || c.Messages == 0 {
 		return "the model continues from a summary of what was said before"
 	}
@@ -288,8 +288,8 @@ func (p *Printer) previewReset() {
 	live, now := p.Chat.Live, p.Chat.Status
 	switch {
 	case !live.Has(parts.Text, "") && !live.Has(parts.ToolCall, "") && !live.Has(parts.ToolResult, "") &&
-		(live == nil || live.Role != string(v1alpha1.RoleSystem)):
-	case now != nil && now.Phase == v1alpha1.ChatInterrupting && !p.interrupted:
+		(live == nil || live.Role != string(v1beta1.RoleSystem)):
+	case now != nil && now.Phase == v1beta1.ChatInterrupting && !p.interrupted:
 		p.Note("interrupted; nothing of this was kept")
 		p.interrupted = true
 	default:
@@ -306,7 +306,7 @@ func (p *Printer) status(now *stream.Status, everything bool) {
 	}
 	p.showWait(now)
 	p.showCancelled(now.CallsCanceledReason)
-	if everything && now.Result == v1alpha1.TurnInterrupted && before != nil && before.Turn == now.Turn &&
+	if everything && now.Result == v1beta1.TurnInterrupted && before != nil && before.Turn == now.Turn &&
 		before.Result == "" && !p.interrupted {
 		p.Note("interrupted")
 	}
@@ -330,7 +330,7 @@ func (p *Printer) action(a *stream.RequiresAction) {
 func textOf(m *stream.MessageCommitted) string {
 	var b strings.Builder
 	for i := range m.Message.Parts {
-		if part := &m.Message.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
+		if part := &m.Message.Parts[i]; part.Type == v1beta1.PartText && part.Text != nil {
 			b.WriteString(*part.Text)
 		}
 	}

@@ -14,12 +14,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 )
 
 // PrintRecordings lists the recordings of each turn below a line about the turn, all in the same columns.
-func PrintRecordings(out io.Writer, steps []v1alpha1.ChatDebugStep) error {
+func PrintRecordings(out io.Writer, steps []v1beta1.ChatDebugStep) error {
 	var rows strings.Builder
 	table := newTable(&rows, "STEP", "TIME", "ACTION", "MODEL", "STATUS", "REASON", "ATTEMPTS", "TOOK", "TOKENS")
 	for i := range steps {
@@ -41,7 +41,7 @@ func PrintRecordings(out io.Writer, steps []v1alpha1.ChatDebugStep) error {
 	return nil
 }
 
-func row(number int, r *v1alpha1.DebugRecording) []string {
+func row(number int, r *v1beta1.DebugRecording) []string {
 	reason, tokens := "<none>", "<none>"
 	if r.Error != nil {
 		reason = string(r.Error.Reason)
@@ -61,13 +61,13 @@ func took(from metav1.MicroTime, until *metav1.MicroTime) string {
 }
 
 // PrintRecording prints a recording without the headers and bodies of its requests.
-func PrintRecording(out io.Writer, step *v1alpha1.ChatDebugStep) {
+func PrintRecording(out io.Writer, step *v1beta1.ChatDebugStep) {
 	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", step.Action, step.HistoryVersion, step.ChatRef.Name,
 		flat(step.Model.Name), flat(step.Model.Provider+", ChatModelConfig "+step.Model.Config))
 	fmt.Fprintf(out, "%s%s, attempt %d, begun %s, took %s\n", step.State, because(step.Error), step.Attempt,
 		step.StartedAt.Local().Format(time.DateTime), took(step.StartedAt, step.FinishedAt))
 	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name,
-		flat(cmp.Or(step.Annotations[v1alpha1.AnnotationExpiresAt], "a day after it was made")))
+		flat(cmp.Or(step.Annotations[v1beta1.AnnotationExpiresAt], "a day after it was made")))
 	if t := step.Turn; t != nil {
 		fmt.Fprintf(out, "part of the turn of %s%s, behind message %s\n", t.Message, optional(" by %s", t.CreatedBy),
 			cmp.Or(step.Head, "none"))
@@ -84,7 +84,7 @@ func optional(format, text string) string {
 	return fmt.Sprintf(format, flat(text))
 }
 
-func because(fault *v1alpha1.DebugFault) string {
+func because(fault *v1beta1.DebugFault) string {
 	if fault == nil {
 		return ""
 	}
@@ -98,7 +98,7 @@ func because(fault *v1alpha1.DebugFault) string {
 	return text
 }
 
-func printRequest(out io.Writer, r *v1alpha1.DebugRequest) {
+func printRequest(out io.Writer, r *v1beta1.DebugRequest) {
 	fmt.Fprintf(out, "\nREQUEST\n  options: %s\n", flat(cmp.Or(r.Options, "none")))
 	names := make([]string, 0, len(r.Tools))
 	for i := range r.Tools {
@@ -118,7 +118,7 @@ func printRequest(out io.Writer, r *v1alpha1.DebugRequest) {
 	}
 }
 
-func printResponse(out io.Writer, r *v1alpha1.DebugResponse) {
+func printResponse(out io.Writer, r *v1beta1.DebugResponse) {
 	fmt.Fprintln(out, "\nRESPONSE")
 	if r == nil {
 		fmt.Fprintln(out, "  none")
@@ -135,7 +135,7 @@ func printResponse(out io.Writer, r *v1alpha1.DebugResponse) {
 }
 
 // printParts prints the parts of a message, each text indented below its heading.
-func printParts(out io.Writer, role string, parts []v1alpha1.DebugPart) {
+func printParts(out io.Writer, role string, parts []v1beta1.DebugPart) {
 	for i := range parts {
 		p := &parts[i]
 		heading := []string{role, string(p.Type), p.Name, p.ID, p.MediaType}
@@ -152,7 +152,7 @@ func printParts(out io.Writer, role string, parts []v1alpha1.DebugPart) {
 	}
 }
 
-func printAttempts(out io.Writer, attempts []v1alpha1.DebugAttempt) {
+func printAttempts(out io.Writer, attempts []v1beta1.DebugAttempt) {
 	fmt.Fprintln(out, "\nATTEMPTS")
 	for i := range attempts {
 		a := &attempts[i]
@@ -177,14 +177,14 @@ func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond)
 
 // recordedTurn are the recordings of one turn, oldest first.
 type recordedTurn struct {
-	turn  v1alpha1.DebugTurn
-	steps []v1alpha1.ChatDebugStep
+	turn  v1beta1.DebugTurn
+	steps []v1beta1.ChatDebugStep
 }
 
 // byTurn groups recordings by their turn, oldest first. Those without a turn are a group, too.
-func byTurn(steps []v1alpha1.ChatDebugStep) (turns []recordedTurn) {
+func byTurn(steps []v1beta1.ChatDebugStep) (turns []recordedTurn) {
 	for i := range steps {
-		var of v1alpha1.DebugTurn
+		var of v1beta1.DebugTurn
 		if t := steps[i].Turn; t != nil {
 			of = *t
 		}
@@ -203,7 +203,7 @@ func byTurn(steps []v1alpha1.ChatDebugStep) (turns []recordedTurn) {
 }
 
 // InTurns returns the recordings in the order of the list.
-func InTurns(steps []v1alpha1.ChatDebugStep) (all []v1alpha1.ChatDebugStep) {
+func InTurns(steps []v1beta1.ChatDebugStep) (all []v1beta1.ChatDebugStep) {
 	for _, t := range byTurn(steps) {
 		all = append(all, t.steps...)
 	}
@@ -221,7 +221,7 @@ func (t *recordedTurn) heading() string {
 func (t *recordedTurn) totals() string {
 	var tokens int64
 	var failed int
-	var costs []v1alpha1.Cost
+	var costs []v1beta1.Cost
 	for i := range t.steps {
 		step := &t.steps[i].DebugRecording
 		if step.Response != nil {
@@ -239,13 +239,13 @@ func (t *recordedTurn) totals() string {
 	return totals
 }
 
-func failures(r *v1alpha1.DebugRecording) (n int) {
+func failures(r *v1beta1.DebugRecording) (n int) {
 	for i := range r.Attempts {
-		if r.Attempts[i].State == v1alpha1.DebugError {
+		if r.Attempts[i].State == v1beta1.DebugError {
 			n++
 		}
 	}
-	if n == 0 && r.State == v1alpha1.DebugError { // The recording omits its attempts.
+	if n == 0 && r.State == v1beta1.DebugError { // The recording omits its attempts.
 		return 1
 	}
 	return n

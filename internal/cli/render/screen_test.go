@@ -15,7 +15,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/test/kit/check"
@@ -42,29 +42,29 @@ func theStory(said string) []stream.Event {
 		return encode(stream.EventMessage, stream.MessageCommitted{HistoryVersion: 2, Message: m})
 	}
 	return events{
-		message(stream.Message{Name: "q", Role: v1alpha1.RoleUser, Content: said}),
+		message(stream.Message{Name: "q", Role: v1beta1.RoleUser, Content: said}),
 		part(parts.Part{Type: parts.Reasoning, Text: said[:half]}),
 		part(parts.Part{Type: parts.Reasoning, Text: said[half:]}),
 		part(parts.Part{Type: parts.Text, Text: said[:half]}), part(parts.Part{Type: parts.Text, Text: said[half:]}),
 		part(parts.Part{Type: parts.ToolCall, ID: said, Name: said, Text: said}),
 		part(parts.Part{Type: parts.ToolResult, ID: said, Name: said, Text: said}),
 		part(parts.Part{Type: parts.ToolResult, ID: "2", Name: said, Text: said}),
-		message(stream.Message{Name: "m", Role: v1alpha1.RoleAssistant, Attempt: 1, Parts: []v1alpha1.MessagePart{
-			{Type: v1alpha1.PartText, Text: &said},
-			{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "3", Name: v1alpha1.ToolAdvisor,
+		message(stream.Message{Name: "m", Role: v1beta1.RoleAssistant, Attempt: 1, Parts: []v1beta1.MessagePart{
+			{Type: v1beta1.PartText, Text: &said},
+			{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{ID: "3", Name: v1beta1.ToolAdvisor,
 				Input: fmt.Sprintf(`{"question":%q}`, "a"+strings.ToValidUTF8(said, ""))}},
-			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "3", Name: v1alpha1.ToolAdvisor,
+			{Type: v1beta1.PartToolResult, ToolResult: &v1beta1.ToolResult{ID: "3", Name: v1beta1.ToolAdvisor,
 				Output: string(encode("", advice{Type: "advice", Advice: said, Model: said}).Data)}},
-			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "4", Name: v1alpha1.ToolAdvisor,
+			{Type: v1beta1.PartToolResult, ToolResult: &v1beta1.ToolResult{ID: "4", Name: v1beta1.ToolAdvisor,
 				Output: string(encode("", advice{Type: "error", Error: said}).Data)}},
 		}}),
 		encode(stream.EventNote, stream.Note{Index: 1, Generation: 1, Message: stream.Message{Name: said, UID: said,
-			Content: said, CreatedBy: said, Visibility: v1alpha1.VisibleToUsers}}),
+			Content: said, CreatedBy: said, Visibility: v1beta1.VisibleToUsers}}),
 		encode(stream.EventNoteDeleted, stream.NoteDeleted{Name: said, UID: said}),
-		encode(stream.EventError, stream.Error{Reason: v1alpha1.ErrorReason(said), Message: said, Provider: said}),
-		encode(stream.EventRetry, stream.Retry{Reason: v1alpha1.ErrorReason(said), Message: said, Attempt: 1}),
-		encode(stream.EventRequiresAction, stream.RequiresAction{HistoryVersion: 7, ToolCalls: []v1alpha1.PendingToolCall{
-			{ID: said, Name: said, Kind: v1alpha1.RequiresClient}, {ID: said, Name: said, Kind: v1alpha1.RequiresApproval},
+		encode(stream.EventError, stream.Error{Reason: v1beta1.ErrorReason(said), Message: said, Provider: said}),
+		encode(stream.EventRetry, stream.Retry{Reason: v1beta1.ErrorReason(said), Message: said, Attempt: 1}),
+		encode(stream.EventRequiresAction, stream.RequiresAction{HistoryVersion: 7, ToolCalls: []v1beta1.PendingToolCall{
+			{ID: said, Name: said, Kind: v1beta1.RequiresClient}, {ID: said, Name: said, Kind: v1beta1.RequiresApproval},
 		}}),
 	}
 }
@@ -138,23 +138,23 @@ func TestJSONEventsAreExactAndHarmless(t *testing.T) {
 func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 	var out, errOut strings.Builder
 	o := &Output{IOStreams: genericiooptions.IOStreams{Out: terminal.NewScreen(&out), ErrOut: terminal.NewScreen(&errOut)}}
-	recording := v1alpha1.DebugRecording{
-		ChatRef: v1alpha1.ChatReference{Name: "c"}, Model: v1alpha1.ModelIdentity{Name: hostile, Provider: hostile,
+	recording := v1beta1.DebugRecording{
+		ChatRef: v1beta1.ChatReference{Name: "c"}, Model: v1beta1.ModelIdentity{Name: hostile, Provider: hostile,
 			Config: hostile},
-		Request: v1alpha1.DebugRequest{Options: hostile, ToolChoice: hostile, Tools: []v1alpha1.DebugTool{{Name: hostile}},
-			Messages: []v1alpha1.DebugMessage{
+		Request: v1beta1.DebugRequest{Options: hostile, ToolChoice: hostile, Tools: []v1beta1.DebugTool{{Name: hostile}},
+			Messages: []v1beta1.DebugMessage{
 				{Role: hostile,
-					Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Name: hostile, ID: hostile, MediaType: hostile,
+					Parts: []v1beta1.DebugPart{{Type: v1beta1.DebugText, Name: hostile, ID: hostile, MediaType: hostile,
 						Text: hostile}}}}},
-		Response: &v1alpha1.DebugResponse{FinishReason: hostile, Warnings: []string{hostile}},
-		Attempts: []v1alpha1.DebugAttempt{{Number: 1, Model: v1alpha1.ModelIdentity{Name: hostile},
-			Exchanges: []v1alpha1.DebugExchange{{Method: "POST", URL: hostile}}}},
+		Response: &v1beta1.DebugResponse{FinishReason: hostile, Warnings: []string{hostile}},
+		Attempts: []v1beta1.DebugAttempt{{Number: 1, Model: v1beta1.ModelIdentity{Name: hostile},
+			Exchanges: []v1beta1.DebugExchange{{Method: "POST", URL: hostile}}}},
 	}
-	step := v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "c-1-compact"}, DebugRecording: recording}
+	step := v1beta1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "c-1-compact"}, DebugRecording: recording}
 	PrintRecording(o.Out, &step)
 	for _, output := range []string{"json", "yaml"} {
 		o.Format = output
-		check.OK(t, PrintAll(o, []v1alpha1.ChatDebugStep{step}))
+		check.OK(t, PrintAll(o, []v1beta1.ChatDebugStep{step}))
 	}
 	terminal.Complain(&errOut, errors.New(hostile))
 	terminal.Complain(&errOut, terminal.DuringOutput(errors.New(hostile)))

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/clip"
 )
@@ -62,11 +62,11 @@ func (s *sheet) call(id, name, input string) {
 	s.endLine()
 	question, command := textArgument(input, "question"), textArgument(input, "command")
 	switch {
-	case name == v1alpha1.ToolAdvisor && question != "":
+	case name == v1beta1.ToolAdvisor && question != "":
 		s.out.Line("[the advisor is asked:]")
 		s.quote("  ", question)
 		return
-	case name == string(v1alpha1.BuiltInExecute) && command != "":
+	case name == string(v1beta1.BuiltInExecute) && command != "":
 		s.command(id, command)
 		return
 	}
@@ -80,14 +80,14 @@ func (s *sheet) call(id, name, input string) {
 func (s *sheet) result(id, name, output string) {
 	name = cmp.Or(name, s.tools[id], id)
 	switch name {
-	case v1alpha1.ToolAdvisor:
+	case v1beta1.ToolAdvisor:
 		if a, ok := parse[advice](output); ok && a.heading() != "" {
 			s.endLine()
 			s.out.Line("[%s]", a.heading())
 			s.quote("  ", a.Advice)
 			return
 		}
-	case string(v1alpha1.BuiltInExecute):
+	case string(v1beta1.BuiltInExecute):
 		if r, ok := parse[commandResult](output); ok && r.Output != nil {
 			s.commandEnd(id, &r)
 			return
@@ -224,8 +224,8 @@ func textArgument(input, name string) string {
 
 // subjectOf is what a call is about, in short: the files of one that reads or writes files, else all its input.
 func subjectOf(name, input string) string {
-	switch v1alpha1.BuiltInTool(name) {
-	case v1alpha1.BuiltInReadFile, v1alpha1.BuiltInWriteFile, v1alpha1.BuiltInEditFiles, v1alpha1.BuiltInAttachFile:
+	switch v1beta1.BuiltInTool(name) {
+	case v1beta1.BuiltInReadFile, v1beta1.BuiltInWriteFile, v1beta1.BuiltInEditFiles, v1beta1.BuiltInAttachFile:
 	default:
 		return input
 	}
@@ -283,16 +283,16 @@ func editedOf(name, output string) (diffs, words string) {
 		LinesRead  *int64 `json:"lines_read"`
 		TotalLines int64  `json:"total_lines"`
 	}](output)
-	switch tool := v1alpha1.BuiltInTool(name); {
+	switch tool := v1beta1.BuiltInTool(name); {
 	case !ok:
-	case tool == v1alpha1.BuiltInEditFiles:
+	case tool == v1beta1.BuiltInEditFiles:
 		for _, file := range result.Files {
 			diffs += strings.TrimRight(file.Diff, "\n") + "\n"
 		}
 		return diffs, Plural(len(result.Files), "file")
-	case (tool == v1alpha1.BuiltInWriteFile || tool == v1alpha1.BuiltInAttachFile) && result.Size != nil:
+	case (tool == v1beta1.BuiltInWriteFile || tool == v1beta1.BuiltInAttachFile) && result.Size != nil:
 		return "", fmt.Sprintf("%d bytes", *result.Size)
-	case tool == v1alpha1.BuiltInReadFile && result.LinesRead != nil:
+	case tool == v1beta1.BuiltInReadFile && result.LinesRead != nil:
 		return "", fmt.Sprintf("%d of %s", *result.LinesRead, Plural(int(result.TotalLines), "line"))
 	}
 	return "", ""

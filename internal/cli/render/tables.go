@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/cli/terminal"
 )
@@ -34,7 +34,7 @@ func NewChatTable(o *Output, namespaces bool) *ChatTable {
 }
 
 // PrintList prints a list.
-func (l *ChatTable) PrintList(list *v1alpha1.ChatList) error {
+func (l *ChatTable) PrintList(list *v1beta1.ChatList) error {
 	switch l.Format {
 	case FormatJSON, FormatYAML:
 		return l.Print(list)
@@ -49,7 +49,7 @@ func (l *ChatTable) PrintList(list *v1alpha1.ChatList) error {
 }
 
 // PrintChange prints a chat that has changed.
-func (l *ChatTable) PrintChange(chat *v1alpha1.Chat) error {
+func (l *ChatTable) PrintChange(chat *v1beta1.Chat) error {
 	switch l.Format {
 	case FormatYAML:
 		fmt.Fprintln(l.Out, "---")
@@ -72,7 +72,7 @@ func (l *ChatTable) heading() {
 	l.table.Row(columns...)
 }
 
-func (l *ChatTable) row(chat *v1alpha1.Chat) {
+func (l *ChatTable) row(chat *v1beta1.Chat) {
 	if l.Format == FormatName {
 		fmt.Fprintln(l.Out, ChatPrefix+chat.Name)
 		return
@@ -102,15 +102,15 @@ func (l *ChatTable) row(chat *v1alpha1.Chat) {
 	l.table.Row(cells...)
 }
 
-func reasonOf(chat *v1alpha1.Chat) string {
-	if c := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+func reasonOf(chat *v1beta1.Chat) string {
+	if c := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionReady); c != nil {
 		return c.Reason
 	}
 	return ""
 }
 
 // waitOf counts the calls that wait by what they need, or names what else the chat waits for.
-func waitOf(chat *v1alpha1.Chat) string {
+func waitOf(chat *v1beta1.Chat) string {
 	if required := chat.Status.RequiresAction; required != nil {
 		counts := map[Need]int{}
 		for i := range required.ToolCalls {
@@ -132,13 +132,13 @@ func waitOf(chat *v1alpha1.Chat) string {
 
 // Spent is the usage and cost of a chat, model, ChatModelConfig or day.
 type Spent struct {
-	Of    string              `json:"of"`
-	Usage v1alpha1.TokenUsage `json:"usage"`
-	Cost  []v1alpha1.Cost     `json:"cost,omitempty"`
+	Of    string             `json:"of"`
+	Usage v1beta1.TokenUsage `json:"usage"`
+	Cost  []v1beta1.Cost     `json:"cost,omitempty"`
 }
 
 // Add adds usage and costs.
-func (s *Spent) Add(u *v1alpha1.TokenUsage, costs ...v1alpha1.Cost) {
+func (s *Spent) Add(u *v1beta1.TokenUsage, costs ...v1beta1.Cost) {
 	s.Usage, s.Cost = s.Usage.Add(*u), cost.Total(s.Cost, costs)
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 )
@@ -39,7 +39,7 @@ func (t *Turn) Waits() (reason string, requiresAction bool) {
 	if now.Wait != nil {
 		reason = now.Wait.Reason + ": " + now.Wait.Message
 	}
-	return reason, now.Phase == v1alpha1.ChatRequiresAction
+	return reason, now.Phase == v1beta1.ChatRequiresAction
 }
 
 // Event shows an event of the chat, if it is of the turn.
@@ -110,7 +110,7 @@ func (p *Printer) retry(r *stream.Retry) {
 // own events. While a reply comes, a wait for its pod is over: the status is only late.
 func (p *Printer) showWait(now *stream.Status) {
 	words := waitWords(now.Wait)
-	streaming := words != "" && now.Wait.For == v1alpha1.WaitForPod && p.Chat.Live.Has(parts.Text, "")
+	streaming := words != "" && now.Wait.For == v1beta1.WaitForPod && p.Chat.Live.Has(parts.Text, "")
 	if words != p.wait && !streaming {
 		if p.wait = words; words != "" {
 			p.Note("%s", words)
@@ -124,29 +124,29 @@ func (p *Printer) showWait(now *stream.Status) {
 	}
 }
 
-func waitWords(w *v1alpha1.ChatWait) string {
+func waitWords(w *v1beta1.ChatWait) string {
 	if w == nil {
 		return ""
 	}
 	switch w.For {
-	case v1alpha1.WaitForApproval, v1alpha1.WaitForAnswer, v1alpha1.WaitForClientResult, v1alpha1.WaitForRetry:
+	case v1beta1.WaitForApproval, v1beta1.WaitForAnswer, v1beta1.WaitForClientResult, v1beta1.WaitForRetry:
 		return ""
 	}
 	return w.Reason + ": " + w.Message
 }
 
 // cancelReasons describes why tool calls have no result.
-var cancelReasons = map[v1alpha1.CallsCanceledReason]string{
-	v1alpha1.CallsCanceled:    "a person cancelled them",
-	v1alpha1.CallsInterrupted: "the turn was interrupted",
-	v1alpha1.CallsTimedOut:    "they were not answered in time",
-	v1alpha1.CallsFailed:      "an error ended the turn",
-	v1alpha1.CallsEdited:      "the conversation was changed",
+var cancelReasons = map[v1beta1.CallsCanceledReason]string{
+	v1beta1.CallsCanceled:    "a person cancelled them",
+	v1beta1.CallsInterrupted: "the turn was interrupted",
+	v1beta1.CallsTimedOut:    "they were not answered in time",
+	v1beta1.CallsFailed:      "an error ended the turn",
+	v1beta1.CallsEdited:      "the conversation was changed",
 }
 
 // showCancelled shows once why the calls of the newest reply have no result. The status has it first, and then the
 // message behind the reply.
-func (p *Printer) showCancelled(why v1alpha1.CallsCanceledReason) {
+func (p *Printer) showCancelled(why v1beta1.CallsCanceledReason) {
 	if why != "" && why != p.cancelled {
 		p.Note("tool calls were given up: %s", cmp.Or(cancelReasons[why], strconv.Quote(string(why))))
 	}

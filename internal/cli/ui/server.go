@@ -36,7 +36,7 @@ const (
 type Config struct {
 	// Operations serves all requests of the page but those for streams, as the server's owner.
 	Operations http.Handler
-	// Streams opens a stream of the gateway: a path and a query below /v1alpha1/, and the id of the last event that the
+	// Streams opens a stream of the gateway: a path and a query below /v1beta1/, and the id of the last event that the
 	// page has. The page shows its error.
 	Streams func(ctx context.Context, at, lastEventID string) (*http.Response, error)
 	// Namespace and Chat are what the page shows first; Chat is optional.
@@ -87,16 +87,16 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(page.Path, page.Handler(page.LoginLink))
 	mux.HandleFunc("POST "+page.Path+"session", s.exchange)
-	mux.Handle("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", s.authenticated(http.HandlerFunc(s.stream)))
+	mux.Handle("GET /v1beta1/namespaces/{namespace}/chats/{chat}/stream", s.authenticated(http.HandlerFunc(s.stream)))
 	operations := s.authenticated(s.config.Operations)
-	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /v1beta1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
 			s.authenticated(http.HandlerFunc(s.stream)).ServeHTTP(w, r)
 			return
 		}
 		operations.ServeHTTP(w, r)
 	})
-	mux.Handle("/v1alpha1/", operations)
+	mux.Handle("/v1beta1/", operations)
 	return s.ownPages(mux)
 }
 

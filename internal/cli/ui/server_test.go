@@ -77,7 +77,7 @@ func (d *door) enter(t *testing.T) request {
 	return header("Authorization", "Bearer "+said["key"])
 }
 
-const list = "/v1alpha1/namespaces/demo/chats"
+const list = "/v1beta1/namespaces/demo/chats"
 
 func TestTheCodeOpensThePageOnce(t *testing.T) {
 	d := open(t)

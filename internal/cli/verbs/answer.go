@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/text/compose"
@@ -49,7 +49,7 @@ func newAnswer(o *options) *cobra.Command {
 }
 
 func sendResults(ctx context.Context, s *session, chat string, args []string, w waiting) error {
-	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresClient)
+	calls, err := pendingCalls(ctx, s, chat, v1beta1.RequiresClient)
 	if err != nil {
 		return err
 	}
@@ -65,18 +65,18 @@ func sendResults(ctx context.Context, s *session, chat string, args []string, w 
 		return s.Say(render.MessagePrefix+message.Name, message, " created")
 	}
 	message, err = settle(ctx, w, "the results in ChatMessage "+message.Name+" to be accepted", s.Messages().Watch,
-		message.Name, func(now *v1alpha1.ChatMessage, note func(string)) (bool, error) {
+		message.Name, func(now *v1beta1.ChatMessage, note func(string)) (bool, error) {
 			return cluster.IsReady(now.Status.Conditions, note)
 		})
 	if err != nil {
 		return err
 	}
 	return s.Say(render.MessagePrefix+message.Name, message, " answers %s: %s", render.NamesOf(calls),
-		v1alpha1.ReasonResultsAccepted)
+		v1beta1.ReasonResultsAccepted)
 }
 
 // parseResults reads CALL=JSON arguments, which must answer each of the calls once.
-func parseResults(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]v1alpha1.ToolResult, error) {
+func parseResults(chat string, calls []v1beta1.PendingToolCall, args []string) ([]v1beta1.ToolResult, error) {
 	outputs := map[string]string{}
 	for _, arg := range args {
 		call, output, err := callIn(calls, arg)
@@ -94,13 +94,13 @@ func parseResults(chat string, calls []v1alpha1.PendingToolCall, args []string) 
 		}
 		outputs[call.ID] = output
 	}
-	var results []v1alpha1.ToolResult
-	var missing []v1alpha1.PendingToolCall
+	var results []v1beta1.ToolResult
+	var missing []v1beta1.PendingToolCall
 	for _, call := range calls {
 		if outputs[call.ID] == "" {
 			missing = append(missing, call)
 		}
-		results = append(results, v1alpha1.ToolResult{ID: call.ID, Output: outputs[call.ID]})
+		results = append(results, v1beta1.ToolResult{ID: call.ID, Output: outputs[call.ID]})
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("all calls must be answered at once: %s has no result yet", render.NamesOf(missing))
@@ -110,7 +110,7 @@ func parseResults(chat string, calls []v1alpha1.PendingToolCall, args []string) 
 
 // callIn finds the call that an argument CALL=OUTPUT names, also by a part of its id; nil if there is none. The id of a
 // call may have an equals sign in it.
-func callIn(calls []v1alpha1.PendingToolCall, arg string) (call *v1alpha1.PendingToolCall, output string, err error) {
+func callIn(calls []v1beta1.PendingToolCall, arg string) (call *v1beta1.PendingToolCall, output string, err error) {
 	for i := range calls {
 		if output, found := strings.CutPrefix(arg, calls[i].ID+"="); found {
 			return &calls[i], output, nil
@@ -129,23 +129,23 @@ func callIn(calls []v1alpha1.PendingToolCall, arg string) (call *v1alpha1.Pendin
 
 // inputCall finds the call that asks for input and that the first argument answers, and the answer; nil if it answers
 // another call.
-func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1alpha1.PendingToolCall, string, error) {
+func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1beta1.PendingToolCall, string, error) {
 	found, err := s.Chat(ctx, chat)
 	if err != nil || found.Status.RequiresAction == nil {
 		return nil, "", err
 	}
-	calls := slices.DeleteFunc(found.Status.RequiresAction.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
-		return c.Kind != v1alpha1.RequiresClient && c.ApprovalCause != v1alpha1.ApprovalInputRequired
+	calls := slices.DeleteFunc(found.Status.RequiresAction.ToolCalls, func(c v1beta1.PendingToolCall) bool {
+		return c.Kind != v1beta1.RequiresClient && c.ApprovalCause != v1beta1.ApprovalInputRequired
 	})
 	call, content, err := callIn(calls, args[0])
-	if err != nil || call == nil || call.Kind == v1alpha1.RequiresClient {
+	if err != nil || call == nil || call.Kind == v1beta1.RequiresClient {
 		return nil, "", err
 	}
 	return call, content, nil
 }
 
 // sendInput approves a call with the input that it asks for.
-func sendInput(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall, text, digest string,
+func sendInput(ctx context.Context, s *session, chat string, call *v1beta1.PendingToolCall, text, digest string,
 	w waiting) error {
 	content := inputObject(call.InputRequests, text)
 	object := map[string]any{}
@@ -159,7 +159,7 @@ func sendInput(ctx context.Context, s *session, chat string, call *v1alpha1.Pend
 	if err := reviewCall(s, chat, call, digest, "Answer with "+render.OneLine(content)+"?"); err != nil {
 		return err
 	}
-	spec := v1alpha1.ToolApprovalSpec{Decision: v1alpha1.DecisionApprove, Content: content}
+	spec := v1beta1.ToolApprovalSpec{Decision: v1beta1.DecisionApprove, Content: content}
 	return decideCall(ctx, s, chat, call, spec, w)
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -51,15 +51,15 @@ func listCalls(ctx context.Context, s *session, name string) error {
 }
 
 // pendingCalls finds the calls of a kind that a chat waits for, and fails if there are none.
-func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.RequiredAction,
-) ([]v1alpha1.PendingToolCall, error) {
+func pendingCalls(ctx context.Context, s *session, name string, kind v1beta1.RequiredAction,
+) ([]v1beta1.PendingToolCall, error) {
 	chat, err := s.Chat(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	var calls []v1alpha1.PendingToolCall
+	var calls []v1beta1.PendingToolCall
 	if required := chat.Status.RequiresAction; required != nil {
-		calls = slices.DeleteFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool { return c.Kind != kind })
+		calls = slices.DeleteFunc(required.ToolCalls, func(c v1beta1.PendingToolCall) bool { return c.Kind != kind })
 	}
 	if len(calls) == 0 {
 		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, requirements[kind],
@@ -69,11 +69,11 @@ func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.Re
 }
 
 // requirements is what calls of a kind wait for.
-var requirements = map[v1alpha1.RequiredAction]string{v1alpha1.RequiresApproval: "approval",
-	v1alpha1.RequiresClient: "a client's result"}
+var requirements = map[v1beta1.RequiredAction]string{v1beta1.RequiresApproval: "approval",
+	v1beta1.RequiresClient: "a client's result"}
 
 func newApprove(o *options) *cobra.Command {
-	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
+	return newDecide(o, v1beta1.DecisionApprove, &cobra.Command{
 		Use:   "approve CHAT [CALL]",
 		Short: "Let a tool call run that waits for approval",
 		Long: "Shows the call and asks whether to approve it. The beginning or the end of the call's id is enough, and no " +
@@ -87,7 +87,7 @@ func newApprove(o *options) *cobra.Command {
 }
 
 func newDeny(o *options) *cobra.Command {
-	return newDecide(o, v1alpha1.DecisionDeny, &cobra.Command{
+	return newDecide(o, v1beta1.DecisionDeny, &cobra.Command{
 		Use:   "deny CHAT [CALL]",
 		Short: "Keep a tool call from running that waits for approval",
 		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The beginning or the end of the " +
@@ -97,11 +97,11 @@ func newDeny(o *options) *cobra.Command {
 	})
 }
 
-func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Command) *cobra.Command {
+func newDecide(o *options, decision v1beta1.ApprovalDecision, cmd *cobra.Command) *cobra.Command {
 	comment, digest := "", ""
 	cmd.Args = cobra.RangeArgs(1, 2)
 	cmd.Flags().StringVar(&comment, "comment", "", "why; the model reads it when the call is denied")
-	if decision == v1alpha1.DecisionApprove {
+	if decision == v1beta1.DecisionApprove {
 		cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
 	}
 	return newAwaited(o, cmd, func(ctx context.Context, s *session, args []string, w waiting) error {
@@ -110,18 +110,18 @@ func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Comman
 		if err != nil {
 			return err
 		}
-		if decision == v1alpha1.DecisionApprove {
+		if decision == v1beta1.DecisionApprove {
 			question := fmt.Sprintf("Approve call %s of chat %s?", call.ID, chat)
 			if err := reviewCall(s, chat, call, digest, question); err != nil {
 				return err
 			}
 		}
-		return decideCall(ctx, s, chat, call, v1alpha1.ToolApprovalSpec{Decision: decision, Comment: comment}, w)
+		return decideCall(ctx, s, chat, call, v1beta1.ToolApprovalSpec{Decision: decision, Comment: comment}, w)
 	})
 }
 
 // reviewCall checks that a person has seen the call: by the digest, or by showing it now and asking the question.
-func reviewCall(s *session, chat string, call *v1alpha1.PendingToolCall, digest, question string) error {
+func reviewCall(s *session, chat string, call *v1beta1.PendingToolCall, digest, question string) error {
 	switch digits := strings.TrimPrefix(digest, render.DigestPrefix); {
 	case call.CallDigest() != call.Digest:
 		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
@@ -142,10 +142,10 @@ func reviewCall(s *session, chat string, call *v1alpha1.PendingToolCall, digest,
 }
 
 // decideCall creates a decision about a call, and waits until it applies.
-func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall,
-	spec v1alpha1.ToolApprovalSpec, w waiting) error {
+func decideCall(ctx context.Context, s *session, chat string, call *v1beta1.PendingToolCall,
+	spec v1beta1.ToolApprovalSpec, w waiting) error {
 	spec.ToolCallID = call.ID
-	if spec.Decision == v1alpha1.DecisionApprove {
+	if spec.Decision == v1beta1.DecisionApprove {
 		spec.Digest = call.Digest
 	}
 	approval, err := s.Approvals().Create(ctx, compose.Decision(s.Namespace, chat, "", spec))
@@ -156,14 +156,14 @@ func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.Pen
 		return s.Say(render.ApprovalPrefix+approval.Name, approval, " created")
 	}
 	approval, err = settle(ctx, w, "ToolApproval "+approval.Name+" to be applied", s.Approvals().Watch, approval.Name,
-		func(now *v1alpha1.ToolApproval, note func(string)) (bool, error) {
+		func(now *v1beta1.ToolApproval, note func(string)) (bool, error) {
 			return cluster.IsReady(now.Status.Conditions, note)
 		})
 	if err != nil {
 		return err
 	}
 	err = s.Say(render.ApprovalPrefix+approval.Name, approval, " %s %s (%s): %s", render.Decided[spec.Decision], call.ID,
-		call.Name, v1alpha1.ReasonApplied)
+		call.Name, v1beta1.ReasonApplied)
 	if chat, failed := s.Chats().Get(ctx, chat); failed == nil && chat.Status.Wait != nil { // It is what comes next.
 		terminal.NewScreen(s.ErrOut).Line("[%s: %s]", chat.Status.Wait.Reason, chat.Status.Wait.Message)
 	}
@@ -171,8 +171,8 @@ func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.Pen
 }
 
 // undecidedCall finds a call that waits for approval. Without an id it is the only one.
-func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1alpha1.PendingToolCall, error) {
-	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresApproval)
+func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1beta1.PendingToolCall, error) {
+	calls, err := pendingCalls(ctx, s, chat, v1beta1.RequiresApproval)
 	if err != nil {
 		return nil, err
 	}
@@ -193,8 +193,8 @@ func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1alpha1.
 }
 
 // onlyUndecided returns the only call that has no decision.
-func onlyUndecided(chat string, calls []v1alpha1.PendingToolCall) (*v1alpha1.PendingToolCall, error) {
-	open := slices.DeleteFunc(slices.Clone(calls), func(c v1alpha1.PendingToolCall) bool { return c.Decision != nil })
+func onlyUndecided(chat string, calls []v1beta1.PendingToolCall) (*v1beta1.PendingToolCall, error) {
+	open := slices.DeleteFunc(slices.Clone(calls), func(c v1beta1.PendingToolCall) bool { return c.Decision != nil })
 	switch len(open) {
 	case 0:
 		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat, render.NamesOf(calls))

@@ -12,28 +12,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // sent waits for the message that the plug-in creates.
-func (p *person) sent() *v1alpha1.ChatMessage {
+func (p *person) sent() *v1beta1.ChatMessage {
 	p.t.Helper()
-	return find(p, "a message was sent", &v1alpha1.ChatMessageList{}, func(m *v1alpha1.ChatMessage) bool {
-		return m.Spec.Role == v1alpha1.RoleUser && m.Status.State == ""
+	return find(p, "a message was sent", &v1beta1.ChatMessageList{}, func(m *v1beta1.ChatMessage) bool {
+		return m.Spec.Role == v1beta1.RoleUser && m.Status.State == ""
 	})
 }
 
 // write creates a message of another client.
-func (p *person) write(name, text string, change ...func(*v1alpha1.ChatMessage)) {
+func (p *person) write(name, text string, change ...func(*v1beta1.ChatMessage)) {
 	p.t.Helper()
 	p.create(chattest.In(p.namespace, chattest.User("triage", name, append(change, chattest.Content(text))...)))
 }
 
-func ready(status metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string) []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: string(reason), Message: message,
+func ready(status metav1.ConditionStatus, reason v1beta1.ConditionReason, message string) []metav1.Condition {
+	return []metav1.Condition{{Type: v1beta1.ConditionReady, Status: status, Reason: string(reason), Message: message,
 		LastTransitionTime: metav1.Now()}}
 }
 
@@ -44,20 +44,20 @@ func (p *person) commit(name string) {
 }
 
 // begin begins the turn of a message.
-func (p *person) begin(m *v1alpha1.ChatMessage) {
+func (p *person) begin(m *v1beta1.ChatMessage) {
 	h := p.chat.Status.History
 	p.commit(m.Name)
-	p.chat.Status.Turn = &v1alpha1.TurnStatus{Message: m.Name, Parent: h.Head, Index: h.Length,
+	p.chat.Status.Turn = &v1beta1.TurnStatus{Message: m.Name, Parent: h.Head, Index: h.Length,
 		HistoryVersion: h.Version + 1}
-	p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonGenerating, "")
+	p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1beta1.ReasonGenerating, "")
 	p.updateStatus(p.chat)
-	p.settle(m, ready(metav1.ConditionUnknown, v1alpha1.ReasonAnswering, ""))
+	p.settle(m, ready(metav1.ConditionUnknown, v1beta1.ReasonAnswering, ""))
 }
 
 // settle writes what became of a message.
-func (p *person) settle(m *v1alpha1.ChatMessage, conditions []metav1.Condition) {
+func (p *person) settle(m *v1beta1.ChatMessage, conditions []metav1.Condition) {
 	turn := p.chat.Status.Turn
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(p.chat.UID),
+	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted, ChatUID: string(p.chat.UID),
 		Parent: turn.Parent,
 		Index:  &turn.Index, HistoryVersion: turn.HistoryVersion, Conditions: conditions}
 	p.updateStatus(m)
@@ -71,18 +71,18 @@ func (p *person) reply(replies ...chattest.Reply) {
 }
 
 // answering is a chat that a generation pod answers.
-func answering(chat *v1alpha1.Chat) *v1alpha1.Chat {
+func answering(chat *v1beta1.Chat) *v1beta1.Chat {
 	busy := chat.DeepCopy()
-	busy.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod"}
+	busy.Status.Generation = &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant, Pod: "pod"}
 	return busy
 }
 
 // answer ends the turn of a message with a reply.
-func (p *person) answer(m *v1alpha1.ChatMessage, text string) {
+func (p *person) answer(m *v1beta1.ChatMessage, text string) {
 	p.reply(chattest.Says(text))
-	p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonAnswered, "")
+	p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonAnswered, "")
 	p.updateStatus(p.chat)
-	p.settle(m, ready(metav1.ConditionTrue, v1alpha1.ReasonAnswered, ""))
+	p.settle(m, ready(metav1.ConditionTrue, v1beta1.ReasonAnswered, ""))
 }
 
 func TestSendShowsTheReplyWhateverTheKubeconfigHolds(t *testing.T) {
@@ -121,16 +121,16 @@ func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
 	m := p.sent()
 	check.Equal(t, "sent", "from a pipe", m.Spec.Content)
 	p.begin(m)
-	p.chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorOverloaded),
+	p.chat.Status.Conditions = ready(metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorOverloaded),
 		"anthropic has no capacity")
 	p.updateStatus(p.chat)
-	p.settle(m, ready(metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorOverloaded),
+	p.settle(m, ready(metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorOverloaded),
 		"anthropic has no capacity"))
 	failed.failsWith("Overloaded: anthropic has no capacity")
 	rejected := p.run("--gateway", p.gateway, "send", "triage", "one too many")
 	m = p.sent()
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageRejected,
-		Conditions: ready(metav1.ConditionFalse, v1alpha1.ReasonQueueFull, "20 messages wait")}
+	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageRejected,
+		Conditions: ready(metav1.ConditionFalse, v1beta1.ReasonQueueFull, "20 messages wait")}
 	p.updateStatus(m)
 	rejected.failsWith("QueueFull: 20 messages wait")
 }
@@ -173,7 +173,7 @@ func TestTailEndsWhenTheChatIsDeleted(t *testing.T) {
 func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.write("hint", "the build is red", func(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToModel })
+	p.write("hint", "the build is red", func(m *v1beta1.ChatMessage) { m.Spec.Visibility = v1beta1.VisibleToModel })
 	hint := p.sent()
 	p.begin(hint)
 	p.answer(hint, "I look at it")
@@ -192,10 +192,10 @@ func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
 			question := p.sent()
 			p.begin(question)
 			check.Contains(t, p.exact("send", "triage", "the customer\ncalled", "--visibility", "Users"), " created\n")
-			note := find(p, "a note is created", &v1alpha1.ChatMessageList{}, func(m *v1alpha1.ChatMessage) bool {
-				return m.Spec.Visibility == v1alpha1.VisibleToUsers
+			note := find(p, "a note is created", &v1beta1.ChatMessageList{}, func(m *v1beta1.ChatMessage) bool {
+				return m.Spec.Visibility == v1beta1.VisibleToUsers
 			})
-			note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(p.chat.UID),
+			note.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageNoted, ChatUID: string(p.chat.UID),
 				Index: new(int64(1))}
 			p.updateStatus(note)
 			p.answer(question, "the answer")
@@ -208,8 +208,8 @@ func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
 func TestTailSaysWhoChangedAnothersWords(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.write("changed", "first question", func(m *v1alpha1.ChatMessage) {
-		m.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna", v1alpha1.AnnotationEditedBy: "ben"}
+	p.write("changed", "first question", func(m *v1beta1.ChatMessage) {
+		m.Annotations = map[string]string{v1beta1.AnnotationCreatedBy: "anna", v1beta1.AnnotationEditedBy: "ben"}
 	})
 	changed := p.sent()
 	p.begin(changed)

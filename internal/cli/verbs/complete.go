@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -35,8 +35,8 @@ var flagFinders = map[string]finder{"namespace": namespaces, "gateway-namespace"
 
 // flagValues complete flags that have few values.
 var flagValues = map[string][]string{
-	"mode":       {string(v1alpha1.ModePlan), string(v1alpha1.ModeExplore)},
-	"visibility": {string(v1alpha1.VisibleToAll), string(v1alpha1.VisibleToModel), string(v1alpha1.VisibleToUsers)},
+	"mode":       {string(v1beta1.ModePlan), string(v1beta1.ModeExplore)},
+	"visibility": {string(v1beta1.VisibleToAll), string(v1beta1.VisibleToModel), string(v1beta1.VisibleToUsers)},
 	"by":         {byChat, byModel, byConfig, byDay},
 	"output":     {render.FormatJSON, render.FormatYAML, render.FormatName, render.FormatWide, outMarkdown, outLines},
 }
@@ -128,9 +128,9 @@ var (
 )
 
 // chatsThat finds the chats of the namespace that keep accepts.
-func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
+func chatsThat(keep func(*v1beta1.Chat) bool) finder {
 	return func(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
-		return cluster.Each(ctx, cluster.InPages(), s.Chats().List, func(c *v1alpha1.Chat) {
+		return cluster.Each(ctx, cluster.InPages(), s.Chats().List, func(c *v1beta1.Chat) {
 			if keep(c) {
 				found(c.Name, fmt.Sprintf("%s %s", c.Status.Phase, c.Status.Title))
 			}
@@ -139,9 +139,9 @@ func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
 }
 
 // messagesThat finds the messages of the chat that keep accepts.
-func messagesThat(keep func(*v1alpha1.ChatMessage) bool) finder {
+func messagesThat(keep func(*v1beta1.ChatMessage) bool) finder {
 	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
-		return cluster.Each(ctx, cluster.MessagesOf(args[0]), s.Messages().List, func(m *v1alpha1.ChatMessage) {
+		return cluster.Each(ctx, cluster.MessagesOf(args[0]), s.Messages().List, func(m *v1beta1.ChatMessage) {
 			if keep(m) {
 				found(m.Name, string(m.Spec.Role)+": "+render.OneLine(m.Spec.Content))
 			}
@@ -178,12 +178,12 @@ func callsThat(suffix string, needs ...render.Need) finder {
 
 func classes(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
 	return cluster.Each(ctx, cluster.InPages(), s.Client.Classes(s.Namespace).List,
-		func(c *v1alpha1.ChatClass) { found(c.Name, c.Spec.Description) })
+		func(c *v1beta1.ChatClass) { found(c.Name, c.Spec.Description) })
 }
 
 func modelConfigs(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
 	return cluster.Each(ctx, cluster.InPages(), s.Client.ModelConfigs(s.Namespace).List,
-		func(c *v1alpha1.ChatModelConfig) { found(c.Name, c.Spec.Model) })
+		func(c *v1beta1.ChatModelConfig) { found(c.Name, c.Spec.Model) })
 }
 
 func namespaces(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
@@ -231,16 +231,16 @@ func plainName(kind, typed string) (string, error) {
 		return typed, nil
 	}
 	singular, group, _ := strings.Cut(strings.ToLower(resource), ".")
-	group = strings.TrimPrefix(group, v1alpha1.GroupVersion.Version+".")
-	if strings.TrimSuffix(singular, "s") != kind || group != "" && group != v1alpha1.GroupVersion.Group || name == "" {
+	group = strings.TrimPrefix(group, v1beta1.GroupVersion.Version+".")
+	if strings.TrimSuffix(singular, "s") != kind || group != "" && group != v1beta1.GroupVersion.Group || name == "" {
 		return "", usageError{fmt.Errorf("%q names no %s: type its name, or %s/NAME", typed, kind, kind)}
 	}
 	return name, nil
 }
 
 // findCall finds a call by its id, or the beginning or end of that; nil if there is none.
-func findCall(calls []v1alpha1.PendingToolCall, typed string) (*v1alpha1.PendingToolCall, error) {
-	var found []v1alpha1.PendingToolCall
+func findCall(calls []v1beta1.PendingToolCall, typed string) (*v1beta1.PendingToolCall, error) {
+	var found []v1beta1.PendingToolCall
 	for i := range calls {
 		id := calls[i].ID
 		if id == typed {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -41,7 +41,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	p.said("first", "what\tof\x1b[2J\nit?")
 	p.want()
 	p.chat.Status.Title = "It is \x1b]0;down\a"
-	p.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "later"}}
+	p.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "later"}}
 	p.updateStatus(p.chat)
 	archived := chattest.In(p.namespace, chattest.Chat("archived"))
 	archived.Spec.Archived = true
@@ -49,7 +49,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	archived.Status.Archived = true
 	p.updateStatus(archived)
 	p.create(chattest.In(p.namespace, chattest.Chat("later")))
-	p.create(&v1alpha1.ChatClass{ObjectMeta: p.meta("coder"), Spec: v1alpha1.ChatClassSpec{Description: "Writes code."}})
+	p.create(&v1beta1.ChatClass{ObjectMeta: p.meta("coder"), Spec: v1beta1.ChatClassSpec{Description: "Writes code."}})
 	p.create(chattest.In(p.namespace, chattest.Config("small")))
 	reply := p.chat.Status.History.Head
 	for typed, want := range map[string]string{
@@ -142,7 +142,7 @@ func TestANameMayHaveItsType(t *testing.T) {
 		{"show CHAT", "chat/triage", "triage", ""},
 		{"show CHAT", "chats/triage", "triage", ""},
 		{"show CHAT", "chat.parley.dev/triage", "triage", ""},
-		{"show CHAT", "Chats.v1alpha1.parley.dev/triage", "triage", ""},
+		{"show CHAT", "Chats.v1beta1.parley.dev/triage", "triage", ""},
 		{"show CHAT", "chat.example.com/triage", "", `"chat.example.com/triage" names no chat: type its name, or chat/NAME`},
 		{"show CHAT", "toolapproval.parley.dev/triage-x", "", "names no chat"},
 		{"show CHAT", "chat/", "", "names no chat"},
@@ -166,7 +166,7 @@ func TestANameMayHaveItsType(t *testing.T) {
 }
 
 func TestCallIsFoundByPartOfID(t *testing.T) {
-	calls := []v1alpha1.PendingToolCall{{ID: "toolu_01A", Name: "a"}, {ID: "toolu_02B", Name: "b"},
+	calls := []v1beta1.PendingToolCall{{ID: "toolu_01A", Name: "a"}, {ID: "toolu_02B", Name: "b"},
 		{ID: "toolu", Name: "c"}, {ID: "call_b2=x", Name: "d"}}
 	for typed, c := range map[string]struct{ want, wrong string }{
 		"toolu_02B": {"b", ""}, "toolu_01": {"a", ""}, "2B": {"b", ""}, "toolu": {"c", ""}, "2=x": {"d", ""},
@@ -194,8 +194,8 @@ func TestCallIsFoundByPartOfID(t *testing.T) {
 }
 
 func TestTheOnlyCallNeedsNoID(t *testing.T) {
-	decision := &v1alpha1.ToolDecision{}
-	for want, calls := range map[string][]v1alpha1.PendingToolCall{
+	decision := &v1beta1.ToolDecision{}
+	for want, calls := range map[string][]v1beta1.PendingToolCall{
 		"b": {{ID: "1", Name: "a", Decision: decision}, {ID: "2", Name: "b"}},
 		"every call of chat triage that requires approval is decided: 1 (a)": {{ID: "1", Name: "a", Decision: decision}},
 		"chat triage has 2 calls that wait for approval: name one of 1 (a), 2 (b)": {{ID: "1", Name: "a"},
@@ -216,7 +216,7 @@ func TestWordsAreQuotedForTheShell(t *testing.T) {
 }
 
 func TestEachCallNeedsOneResultInJSON(t *testing.T) {
-	calls := []v1alpha1.PendingToolCall{{ID: "call_1", Name: "open_ticket"}, {ID: "b=2", Name: "send_mail"}}
+	calls := []v1beta1.PendingToolCall{{ID: "call_1", Name: "open_ticket"}, {ID: "b=2", Name: "send_mail"}}
 	for name, c := range map[string]struct {
 		args []string
 		want string

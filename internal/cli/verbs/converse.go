@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/cluster"
@@ -158,7 +158,7 @@ func (c *conversation) sendLines(ctx context.Context, connected <-chan struct{})
 // send sends a text. A refused one returns to the line.
 func (c *conversation) send(ctx context.Context, text string) {
 	m := compose.Message(c.s.Namespace, c.chat, c.chat+"-message-"+rand.String(8),
-		v1alpha1.ChatMessageSpec{Content: text})
+		v1beta1.ChatMessageSpec{Content: text})
 	c.mu.Lock()
 	// From now on ctrl-C interrupts: the turn may begin before the API server answers.
 	c.mine[m.Name], c.warned, c.sent = true, false, m.Name
@@ -294,7 +294,7 @@ func (c *conversation) interruptPressed(ctx context.Context) {
 func (c *conversation) interrupt(ctx context.Context) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptTimeout)
 	defer cancel()
-	err := c.s.Request(within, c.chat, v1alpha1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
+	err := c.s.Request(within, c.chat, v1beta1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
 	if err != nil {
 		c.note("not interrupted: %v", err)
 	}

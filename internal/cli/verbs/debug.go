@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 )
@@ -67,20 +67,20 @@ func showRecordings(ctx context.Context, s *session, chat string, number int) er
 	return render.PrintRecordings(s.Out, steps)
 }
 
-func recordings(ctx context.Context, o cluster.Objects, chat string) ([]v1alpha1.ChatDebugStep, error) {
+func recordings(ctx context.Context, o cluster.Objects, chat string) ([]v1beta1.ChatDebugStep, error) {
 	if err := o.CheckChat(ctx, chat); err != nil {
 		return nil, err
 	}
-	var all []v1alpha1.ChatDebugStep
+	var all []v1beta1.ChatDebugStep
 	err := cluster.Each(ctx, metav1.ListOptions{FieldSelector: "chatRef.name=" + chat, Limit: debugPage},
-		o.Client.DebugSteps(o.Namespace).List, func(s *v1alpha1.ChatDebugStep) { all = append(all, *s) })
+		o.Client.DebugSteps(o.Namespace).List, func(s *v1beta1.ChatDebugStep) { all = append(all, *s) })
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the recordings of chat %s: %w", chat, err)
 	}
-	slices.SortFunc(all, func(a, b v1alpha1.ChatDebugStep) int {
+	slices.SortFunc(all, func(a, b v1beta1.ChatDebugStep) int {
 		if by := a.StartedAt.Compare(b.StartedAt.Time); by != 0 {
 			return by
 		}

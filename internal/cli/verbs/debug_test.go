@@ -13,22 +13,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // record leaves a recording behind, as a generation pod would.
-func (p *person) record(chat string, version int64, change func(*v1alpha1.DebugRecording)) {
+func (p *person) record(chat string, version int64, change func(*v1beta1.DebugRecording)) {
 	p.t.Helper()
 	began := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, int(version), 0, time.UTC))
-	step := &v1alpha1.ChatDebugStep{ObjectMeta: p.meta(fmt.Sprintf("%s-%d-generateassistant", chat, version)),
-		DebugRecording: v1alpha1.DebugRecording{
-			ChatRef: v1alpha1.ChatReference{Name: chat}, ChatUID: "uid", HistoryVersion: version,
-			Action: v1alpha1.ActionGenerateAssistant, Call: 1,
-			Pod: "generation-b", Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: began,
-			Model: v1alpha1.ModelIdentity{Config: "default", Provider: "anthropic", Name: "claude"},
+	step := &v1beta1.ChatDebugStep{ObjectMeta: p.meta(fmt.Sprintf("%s-%d-generateassistant", chat, version)),
+		DebugRecording: v1beta1.DebugRecording{
+			ChatRef: v1beta1.ChatReference{Name: chat}, ChatUID: "uid", HistoryVersion: version,
+			Action: v1beta1.ActionGenerateAssistant, Call: 1,
+			Pod: "generation-b", Attempt: 1, State: v1beta1.DebugInProgress, StartedAt: began,
+			Model: v1beta1.ModelIdentity{Config: "default", Provider: "anthropic", Name: "claude"},
 		}}
-	step.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
+	step.Annotations = map[string]string{v1beta1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
 	if change != nil {
 		change(&step.DebugRecording)
 	}
@@ -36,34 +36,34 @@ func (p *person) record(chat string, version int64, change func(*v1alpha1.DebugR
 }
 
 // whole makes a recording of a call that was answered at the second attempt.
-func whole(s *v1alpha1.DebugRecording) {
+func whole(s *v1beta1.DebugRecording) {
 	until := metav1.NewMicroTime(s.StartedAt.Add(1500 * time.Millisecond))
-	s.Attempt, s.State, s.FinishedAt = 2, v1alpha1.DebugCompleted, &until
-	s.Request = v1alpha1.DebugRequest{
+	s.Attempt, s.State, s.FinishedAt = 2, v1beta1.DebugCompleted, &until
+	s.Request = v1beta1.DebugRequest{
 		OmittedMessages: 3, Options: `{"maxOutputTokens":77}`, ToolChoice: "auto",
-		Tools: []v1alpha1.DebugTool{{Name: "current_time"}, {Name: "open_ticket"}},
-		Messages: []v1alpha1.DebugMessage{{Role: "user", OmittedParts: 1, Parts: []v1alpha1.DebugPart{
-			{Type: v1alpha1.DebugText, Text: "What time\nis it?"},
-			{Type: v1alpha1.DebugFile, Name: "a.png", MediaType: "image/png", Bytes: 7},
+		Tools: []v1beta1.DebugTool{{Name: "current_time"}, {Name: "open_ticket"}},
+		Messages: []v1beta1.DebugMessage{{Role: "user", OmittedParts: 1, Parts: []v1beta1.DebugPart{
+			{Type: v1beta1.DebugText, Text: "What time\nis it?"},
+			{Type: v1beta1.DebugFile, Name: "a.png", MediaType: "image/png", Bytes: 7},
 		}}},
 	}
-	s.Response = &v1alpha1.DebugResponse{
+	s.Response = &v1beta1.DebugResponse{
 		FinishReason: "tool-calls", Warnings: []string{"unsupported-setting: topK"},
-		Usage: v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20,
+		Usage: v1beta1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20,
 			TotalTokens: 150},
-		Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugToolCall, Name: "current_time", ID: "call_1", Text: "{}"}},
+		Parts: []v1beta1.DebugPart{{Type: v1beta1.DebugToolCall, Name: "current_time", ID: "call_1", Text: "{}"}},
 	}
-	s.Attempts = []v1alpha1.DebugAttempt{
-		{Number: 1, Pod: "generation-a", Model: s.Model, State: v1alpha1.DebugError, StartedAt: s.StartedAt,
+	s.Attempts = []v1beta1.DebugAttempt{
+		{Number: 1, Pod: "generation-a", Model: s.Model, State: v1beta1.DebugError, StartedAt: s.StartedAt,
 			FinishedAt: &until,
-			Error:      &v1alpha1.DebugFault{Reason: v1alpha1.ErrorOverloaded, StatusCode: 529, Retryable: true},
-			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
+			Error:      &v1beta1.DebugFault{Reason: v1beta1.ErrorOverloaded, StatusCode: 529, Retryable: true},
+			Exchanges: []v1beta1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
 				StatusCode: 529, HeadersMilliseconds: 12, DurationMilliseconds: 13, ResponseBody: `{"body":1}`,
 				StartedAt: s.StartedAt}}},
-		{Number: 2, Pod: "generation-b", Model: v1alpha1.ModelIdentity{Name: "local"}, State: v1alpha1.DebugCompleted,
+		{Number: 2, Pod: "generation-b", Model: v1beta1.ModelIdentity{Name: "local"}, State: v1beta1.DebugCompleted,
 			StartedAt: s.StartedAt, FinishedAt: &until,
-			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
-				Failure: v1alpha1.DebugNoResponse, StartedAt: s.StartedAt}}},
+			Exchanges: []v1beta1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
+				Failure: v1beta1.DebugNoResponse, StartedAt: s.StartedAt}}},
 	}
 }
 
@@ -110,8 +110,8 @@ func TestDebugTellsOfWhatWasRecorded(t *testing.T) {
 	p.record("triage", 2, whole)
 	p.record("other", 1, nil)
 	for version := range int64(25) { // more than one page
-		p.record("triage", version+3, func(s *v1alpha1.DebugRecording) {
-			s.State, s.Error = v1alpha1.DebugError, &v1alpha1.DebugFault{Reason: v1alpha1.ErrorRateLimited}
+		p.record("triage", version+3, func(s *v1beta1.DebugRecording) {
+			s.State, s.Error = v1beta1.DebugError, &v1beta1.DebugFault{Reason: v1beta1.ErrorRateLimited}
 		})
 	}
 	p.record("triage", 1, nil)
@@ -147,7 +147,7 @@ func TestDebugPrintsRecordingsForPrograms(t *testing.T) {
 	p := newPerson(t)
 	p.record("triage", 1, nil)
 	p.record("triage", 2, whole)
-	var step v1alpha1.ChatDebugStep
+	var step v1beta1.ChatDebugStep
 	out, _ := p.shows("triage", "--step", "2", "-o", "yaml")
 	if err := yaml.UnmarshalStrict([]byte(out), &step); err != nil || step.Kind != "ChatDebugStep" ||
 		step.Attempts[0].Exchanges[0].ResponseBody != `{"body":1}` || step.ManagedFields != nil {
@@ -182,18 +182,18 @@ func TestDebugListsTurnsWithWhatTheyCameTo(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	of := func(message string, version int64, by string,
-		more func(*v1alpha1.DebugRecording)) func(*v1alpha1.DebugRecording) {
-		return func(s *v1alpha1.DebugRecording) {
-			s.Turn, s.Head, s.State = &v1alpha1.DebugTurn{Message: message, Version: version, CreatedBy: by}, "triage-0-1",
-				v1alpha1.DebugCompleted
+		more func(*v1beta1.DebugRecording)) func(*v1beta1.DebugRecording) {
+		return func(s *v1beta1.DebugRecording) {
+			s.Turn, s.Head, s.State = &v1beta1.DebugTurn{Message: message, Version: version, CreatedBy: by}, "triage-0-1",
+				v1beta1.DebugCompleted
 			if more != nil {
 				more(s)
 			}
 		}
 	}
-	priced := func(s *v1alpha1.DebugRecording) {
+	priced := func(s *v1beta1.DebugRecording) {
 		whole(s)
-		s.Cost = &v1alpha1.Cost{Currency: "USD", MicroUnits: 4200}
+		s.Cost = &v1beta1.Cost{Currency: "USD", MicroUnits: 4200}
 	}
 	p.record("triage", 1, of("triage-prompt", 1, "", priced))
 	p.record("triage", 2, of("triage-x", 4, "", nil))

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -56,18 +56,18 @@ func newEdit(o *options) *cobra.Command {
 	}
 }
 
-func anyMessage(*v1alpha1.ChatMessage) bool { return true }
-func isEditable(m *v1alpha1.ChatMessage) bool {
+func anyMessage(*v1beta1.ChatMessage) bool { return true }
+func isEditable(m *v1beta1.ChatMessage) bool {
 	return m.Spec.Generation == nil && m.Spec.Content != ""
 }
 
 // editableMessage reads a message that people may edit with this verb.
-func editableMessage(ctx context.Context, s *session, chat, name string) (*v1alpha1.ChatMessage, error) {
+func editableMessage(ctx context.Context, s *session, chat, name string) (*v1beta1.ChatMessage, error) {
 	m, err := s.Message(ctx, chat, name)
 	switch {
 	case err != nil:
 		return nil, err
-	case m.Spec.Generation != nil || m.Spec.Role != v1alpha1.RoleUser:
+	case m.Spec.Generation != nil || m.Spec.Role != v1beta1.RoleUser:
 		return nil, fmt.Errorf("message %s was not said by a person: edit the User message before it, or delete this one",
 			name)
 	case m.Spec.Content == "":
@@ -79,7 +79,7 @@ func editableMessage(ctx context.Context, s *session, chat, name string) (*v1alp
 
 // changeMessage changes the content of the message, unless it was edited since it was read. Writes to the status are no
 // edits.
-func changeMessage(ctx context.Context, s *session, read *v1alpha1.ChatMessage, text string) error {
+func changeMessage(ctx context.Context, s *session, read *v1beta1.ChatMessage, text string) error {
 	if text == read.Spec.Content {
 		return s.Say(render.MessagePrefix+read.Name, read, " not changed")
 	}
@@ -104,7 +104,7 @@ func changeMessage(ctx context.Context, s *session, read *v1alpha1.ChatMessage, 
 }
 
 // editInEditor opens an editor with the message and saves what a person writes.
-func editInEditor(ctx context.Context, s *session, m *v1alpha1.ChatMessage) error {
+func editInEditor(ctx context.Context, s *session, m *v1beta1.ChatMessage) error {
 	file, err := os.CreateTemp("", "kubectl-chat-*.md")
 	if err != nil {
 		return fmt.Errorf("making a file to edit: %w", err)
@@ -144,8 +144,8 @@ func runEditor(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("the editor %q failed: %w", editor, err)
 	}
 	info, err := os.Stat(path)
-	if err == nil && info.Size() > v1alpha1.MaxContentBytes {
-		return "", fmt.Errorf("it has more than the %d bytes that a message can have", v1alpha1.MaxContentBytes)
+	if err == nil && info.Size() > v1beta1.MaxContentBytes {
+		return "", fmt.Errorf("it has more than the %d bytes that a message can have", v1beta1.MaxContentBytes)
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {

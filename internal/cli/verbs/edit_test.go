@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // said is a message that was answered.
-func (p *person) said(name, text string) *v1alpha1.ChatMessage {
+func (p *person) said(name, text string) *v1beta1.ChatMessage {
 	p.t.Helper()
 	p.write(name, text)
 	m := p.sent()
@@ -27,7 +27,7 @@ func (p *person) said(name, text string) *v1alpha1.ChatMessage {
 	return m
 }
 
-func (p *person) content(m *v1alpha1.ChatMessage) string {
+func (p *person) content(m *v1beta1.ChatMessage) string {
 	p.t.Helper()
 	p.get(m)
 	return m.Spec.Content
@@ -82,7 +82,7 @@ func TestTheOperatorsOwnWritesAreNoEdits(t *testing.T) {
 	p := newPerson(t)
 	m := p.said("first", "why?")
 	old := m.DeepCopy()
-	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonAnswering, "")
+	m.Status.Conditions = ready(metav1.ConditionUnknown, v1beta1.ReasonAnswering, "")
 	p.updateStatus(m)
 	s := p.session()
 	if err := changeMessage(t.Context(), s, old, "why not?"); err != nil || p.content(m) != "why not?" {
@@ -94,7 +94,7 @@ func TestOnlyWhatAPersonSaidIsEdited(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "why?")
-	p.create(&v1alpha1.Chat{ObjectMeta: p.meta("other")})
+	p.create(&v1beta1.Chat{ObjectMeta: p.meta("other")})
 	for _, c := range []struct {
 		args, want string
 		code       int

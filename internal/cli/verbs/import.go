@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/prior"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -102,7 +102,7 @@ func (im *importOptions) run(ctx context.Context, o *options, c *prior.Conversat
 			"--answer lets it")}
 	}
 	if im.new.title == "" {
-		im.new.title = clip.Ellipsis(printable.Line(c.Title), v1alpha1.MaxTitleRunes)
+		im.new.title = clip.Ellipsis(printable.Line(c.Title), v1beta1.MaxTitleRunes)
 	}
 	s, err := o.connect(outputsOf(im.unfollowed())...)
 	if err != nil {
@@ -133,13 +133,13 @@ func printLeft(s *session, left *prior.Left) {
 }
 
 // importChat creates a chat that continues from a conversation, and shows the reply, if there is one.
-func importChat(ctx context.Context, s *session, chat *v1alpha1.Chat, c *prior.Conversation, im *importOptions) error {
+func importChat(ctx context.Context, s *session, chat *v1beta1.Chat, c *prior.Conversation, im *importOptions) error {
 	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)
 	}
 	create := func(ctx context.Context) (string, error) {
-		m, err := s.CreateMessage(ctx, created.Name, v1alpha1.ChatMessageSpec{History: c.Messages})
+		m, err := s.CreateMessage(ctx, created.Name, v1beta1.ChatMessageSpec{History: c.Messages})
 		if err != nil {
 			undoImport(ctx, s, created)
 			return "", fmt.Errorf("telling the chat its conversation: %w", err)
@@ -159,20 +159,20 @@ func importChat(ctx context.Context, s *session, chat *v1alpha1.Chat, c *prior.C
 		return sendMessage(ctx, s, created.Name, im.prompt, sendOptions{timeout: im.new.timeout})
 	}
 	if im.prompt != "" {
-		if _, err := s.CreateMessage(ctx, created.Name, v1alpha1.ChatMessageSpec{Content: im.prompt}); err != nil {
+		if _, err := s.CreateMessage(ctx, created.Name, v1beta1.ChatMessageSpec{Content: im.prompt}); err != nil {
 			return err
 		}
 	}
 	return s.Say(render.ChatPrefix+created.Name, created, "%s", summary)
 }
 
-func announce(s *session, chat *v1alpha1.Chat, words string) {
+func announce(s *session, chat *v1beta1.Chat, words string) {
 	if s.Format == "" {
 		terminal.NewScreen(s.ErrOut).Line("[%s%s%s]", render.ChatPrefix, chat.Name, words)
 	}
 }
 
-func undoImport(ctx context.Context, s *session, chat *v1alpha1.Chat) {
+func undoImport(ctx context.Context, s *session, chat *v1beta1.Chat) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	err := s.Chats().Delete(ctx, chat.Name,

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -23,8 +23,8 @@ const (
 	askedLast   = `[{"role":"user","content":"why?"}]`
 )
 
-var history = []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "why?"},
-	{Role: v1alpha1.RoleAssistant, Content: "because"}}
+var history = []v1beta1.PriorMessage{{Role: v1beta1.RoleUser, Content: "why?"},
+	{Role: v1beta1.RoleAssistant, Content: "because"}}
 
 func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	t.Parallel()
@@ -60,9 +60,9 @@ func TestAnExportIsImportedAsItWas(t *testing.T) {
 	if title := p.created("again").Spec.Title; !strings.HasPrefix(title, "A [2J title of somebody xxx") {
 		t.Errorf("the title is %q", title)
 	}
-	want := []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "one"},
-		{Role: v1alpha1.RoleAssistant, Content: "the answer to one"}, {Role: v1alpha1.RoleUser, Content: evil},
-		{Role: v1alpha1.RoleAssistant, Content: "the answer to " + evil}}
+	want := []v1beta1.PriorMessage{{Role: v1beta1.RoleUser, Content: "one"},
+		{Role: v1beta1.RoleAssistant, Content: "the answer to one"}, {Role: v1beta1.RoleUser, Content: evil},
+		{Role: v1beta1.RoleAssistant, Content: "the answer to " + evil}}
 	check.Equal(t, "history", want, p.sent().Spec.History)
 }
 
@@ -77,9 +77,9 @@ func TestImportShowsTheRequestedReply(t *testing.T) {
 			args := strings.Fields("--gateway " + p.gateway + " import - again " + flags)
 			imported := p.start("token", c.file, args...)
 			p.created("again")
-			var m *v1alpha1.ChatMessage
+			var m *v1beta1.ChatMessage
 			for m = p.sent(); m.Spec.Content != c.asked; m = p.sent() {
-				m.Status.State = v1alpha1.MessageCommitted // The history is taken up first.
+				m.Status.State = v1beta1.MessageCommitted // The history is taken up first.
 				p.updateStatus(m)
 			}
 			p.begin(m)
@@ -111,7 +111,7 @@ func TestAnImportThatWillNotDoLeavesNothing(t *testing.T) {
 	} {
 		p.start("token", c.file, strings.Fields(c.args)...).exits(c.code, c.want)
 	}
-	var chats v1alpha1.ChatList
+	var chats v1beta1.ChatList
 	if err := p.c.List(t.Context(), &chats, client.InNamespace(p.namespace)); err != nil || len(chats.Items) != 1 {
 		t.Errorf("%d chats are left, %v", len(chats.Items), err)
 	}
@@ -120,10 +120,10 @@ func TestAnImportThatWillNotDoLeavesNothing(t *testing.T) {
 }
 
 // created waits for a chat that the plug-in creates, and has the person's other steps be about it.
-func (p *person) created(prefix string) *v1alpha1.Chat {
+func (p *person) created(prefix string) *v1beta1.Chat {
 	p.t.Helper()
-	p.chat = find(p, "a chat is created", &v1alpha1.ChatList{},
-		func(c *v1alpha1.Chat) bool { return strings.HasPrefix(c.Name, prefix) })
+	p.chat = find(p, "a chat is created", &v1beta1.ChatList{},
+		func(c *v1beta1.Chat) bool { return strings.HasPrefix(c.Name, prefix) })
 	return p.chat
 }
 
@@ -138,11 +138,11 @@ func TestNewShowsTheFirstReply(t *testing.T) {
 			chat := p.created("review")
 			s := chat.Spec
 			if s.Prompt != "a long change" || s.ChatClassName != "reviewer" || s.ModelConfigRef.Name != "small" ||
-				s.Title != "A review" || chat.Labels["team"] != "blue" || s.Mode != v1alpha1.ModeExplore {
+				s.Title != "A review" || chat.Labels["team"] != "blue" || s.Mode != v1beta1.ModeExplore {
 				t.Errorf("created %+v %+v", chat.Labels, s)
 			}
-			p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("review-prompt"), Spec: v1alpha1.ChatMessageSpec{
-				ChatRef: v1alpha1.ChatReference{Name: "review"}, Role: v1alpha1.RoleUser, Content: chat.Spec.Prompt}})
+			p.create(&v1beta1.ChatMessage{ObjectMeta: p.meta("review-prompt"), Spec: v1beta1.ChatMessageSpec{
+				ChatRef: v1beta1.ChatReference{Name: "review"}, Role: v1beta1.RoleUser, Content: chat.Spec.Prompt}})
 			m := p.sent()
 			p.begin(m)
 			p.answer(m, "looks good")
@@ -167,7 +167,7 @@ func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
 	p := newPerson(t)
 	c := p.run("--gateway", p.gateway, "new", "stuck", "a question")
 	chat := p.created("stuck")
-	chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonPromptNameConflict,
+	chat.Status.Conditions = ready(metav1.ConditionFalse, v1beta1.ReasonPromptNameConflict,
 		"another message has the name")
 	p.updateStatus(chat)
 	c.failsWith("PromptNameConflict: another message has the name")

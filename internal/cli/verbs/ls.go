@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/netguard/retry"
@@ -67,17 +67,17 @@ func listChats(ctx context.Context, s *session, lo listOptions) error {
 }
 
 // chatsToList reads the chats, with the version to watch from.
-func chatsToList(ctx context.Context, s *session, lo listOptions) (*v1alpha1.ChatList, error) {
-	all, options := &v1alpha1.ChatList{}, cluster.InPages()
+func chatsToList(ctx context.Context, s *session, lo listOptions) (*v1beta1.ChatList, error) {
+	all, options := &v1beta1.ChatList{}, cluster.InPages()
 	options.LabelSelector = lo.selector
-	list := func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
+	list := func(ctx context.Context, options metav1.ListOptions) (*v1beta1.ChatList, error) {
 		page, err := s.Chats().List(ctx, options)
 		if err == nil {
 			all.ResourceVersion = page.ResourceVersion
 		}
 		return page, err
 	}
-	return all, cluster.Each(ctx, options, list, func(c *v1alpha1.Chat) {
+	return all, cluster.Each(ctx, options, list, func(c *v1beta1.Chat) {
 		if lo.archived || !c.Status.Archived {
 			all.Items = append(all.Items, *c)
 		}
@@ -111,7 +111,7 @@ func watchOnce(ctx context.Context, s *session, out *render.ChatTable, lo listOp
 	}
 	defer events.Stop()
 	for e := range events.ResultChan() {
-		chat, ok := e.Object.(*v1alpha1.Chat)
+		chat, ok := e.Object.(*v1beta1.Chat)
 		if !ok { // The version is too old: all chats come as new ones.
 			return "", nil
 		}

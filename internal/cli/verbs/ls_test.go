@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -38,11 +38,11 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.chat.Status.Title, p.chat.Status.Model = "Nodes\n\x1b[2Jdown", "claude"
-	p.chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Length: 4, Head: "a"}
-	p.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "next"}}
-	p.chat.Status.Cost = []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 20_000}, {Currency: "USD", MicroUnits: 1_000_000}}
+	p.chat.Status.History = v1beta1.HistoryStatus{Version: 3, Length: 4, Head: "a"}
+	p.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "next"}}
+	p.chat.Status.Cost = []v1beta1.Cost{{Currency: "EUR", MicroUnits: 20_000}, {Currency: "USD", MicroUnits: 1_000_000}}
 	p.chat.Status.Usage.TotalTokens = 1234
-	p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonRequiresAction, "")
+	p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1beta1.ReasonRequiresAction, "")
 	p.want()
 	old := chattest.In(p.namespace, chattest.Chat("old"))
 	p.create(old)
@@ -67,7 +67,7 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 	check.Equal(t, "shown", "chat.parley.dev/old\nchat.parley.dev/triage\n", p.shown("ls", "--all", "-o", "name"))
 	for output, read := range map[string]func([]byte, any) error{"json": json.Unmarshal,
 		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
-		var list v1alpha1.ChatList
+		var list v1beta1.ChatList
 		if err := read([]byte(p.exact("ls", "-o", output)), &list); err != nil || list.Kind != "ChatList" ||
 			len(list.Items) != 1 || list.Items[0].Kind != "Chat" || list.Items[0].ManagedFields != nil {
 			t.Errorf("%s: read %+v, %v", output, list, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/cli/render"
 )
@@ -63,7 +63,7 @@ func (no *newOptions) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&no.timeout, "timeout", time.Hour, "how long to wait for the reply")
 }
 
-func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
+func (no *newOptions) chat(o *options, args []string) (*v1beta1.Chat, error) {
 	name, words := generatedNamePrefix, args
 	if len(args) > 0 && args[0] != "-" {
 		name, words = args[0], args[1:]
@@ -78,20 +78,20 @@ func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
 const generatedNamePrefix = "chat-"
 
 // named returns a chat without a prompt. A name that ends with a hyphen is the prefix of a generated one.
-func (no *newOptions) named(name string) *v1alpha1.Chat {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: no.labels}, Spec: v1alpha1.ChatSpec{
-		Title: no.title, ChatClassName: no.class, Mode: v1alpha1.ChatMode(no.mode)}}
+func (no *newOptions) named(name string) *v1beta1.Chat {
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: no.labels}, Spec: v1beta1.ChatSpec{
+		Title: no.title, ChatClassName: no.class, Mode: v1beta1.ChatMode(no.mode)}}
 	if strings.HasSuffix(name, "-") {
 		chat.Name, chat.GenerateName = "", name
 	}
 	if no.model != "" {
-		chat.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: no.model}
+		chat.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: no.model}
 	}
 	return chat
 }
 
 // createChat creates a chat and shows the first reply, if there is one.
-func createChat(ctx context.Context, s *session, chat *v1alpha1.Chat, no newOptions) error {
+func createChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions) error {
 	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)

@@ -29,7 +29,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	server "parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/kube/apiclient"
@@ -64,7 +64,7 @@ type person struct {
 	namespace string
 	gateway   string
 	files     map[string]string // kubeconfigs: with a token, and with a client certificate
-	chat      *v1alpha1.Chat
+	chat      *v1beta1.Chat
 }
 
 func newPerson(t *testing.T) *person {
@@ -151,7 +151,7 @@ func (p *person) startGateway() string {
 		Notes: api.Messages(p.namespace).ListerWatcher(server.NoteSelector),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", p.namespace,
 			func(*metav1.ListOptions) {}),
-		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+		GetMessage: func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 			return api.Messages(namespace).Get(ctx, name)
 		},
 		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),

@@ -8,27 +8,27 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // queue lets a message wait in the chat's queue.
-func (p *person) queue() *v1alpha1.ChatMessage {
+func (p *person) queue() *v1beta1.ChatMessage {
 	p.t.Helper()
 	p.run("send", "triage", "--no-follow", "and then?").succeeds()
 	m := p.sent()
-	p.chat.Status.Phase = v1alpha1.ChatRunning
-	p.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: m.Name}}
+	p.chat.Status.Phase = v1beta1.ChatRunning
+	p.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: m.Name}}
 	p.updateStatus(p.chat)
 	return m
 }
 
 // promoted waits until the message was told to cut in.
-func (p *person) promoted(m *v1alpha1.ChatMessage) {
+func (p *person) promoted(m *v1beta1.ChatMessage) {
 	p.t.Helper()
 	eventually(p.t, "the message interrupts", func() bool {
 		p.get(m)
-		return m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt
+		return m.Spec.WhenBusy == v1beta1.WhenBusyInterrupt
 	})
 }
 
@@ -42,7 +42,7 @@ func TestAQueuedMessageCanBePromoted(t *testing.T) {
 	p.chat.Status.Queue = nil
 	p.updateStatus(p.chat)
 	p.begin(m)
-	p.settle(m, ready(metav1.ConditionUnknown, v1alpha1.ReasonAnswering, ""))
+	p.settle(m, ready(metav1.ConditionUnknown, v1beta1.ReasonAnswering, ""))
 	c.shows("chatmessage.parley.dev/" + m.Name + " promoted: Committed\n")
 }
 
@@ -60,13 +60,13 @@ func TestAnswerGivesTheRequestedInput(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.want()
-	p.chat.Status.RequiresAction.ToolCalls = append(p.chat.Status.RequiresAction.ToolCalls, v1alpha1.PendingToolCall{
-		ID: "call_4", Name: "s__book", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalInputRequired,
+	p.chat.Status.RequiresAction.ToolCalls = append(p.chat.Status.RequiresAction.ToolCalls, v1beta1.PendingToolCall{
+		ID: "call_4", Name: "s__book", Kind: v1beta1.RequiresApproval, ApprovalCause: v1beta1.ApprovalInputRequired,
 		InputRequests: `{"who":{"method":"elicitation/create","params":{"message":"Who books?",` +
 			`"requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","description":"In full."},` +
 			`"class":{"type":"string","enum":["first","second"]},"on":{"type":"array","items":{"anyOf":[{"const":"mo","title":"Monday"}]}}}}}}}`,
-	}, v1alpha1.PendingToolCall{
-		ID: "call_5", Name: "k8s_apply", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalReviewRequired,
+	}, v1beta1.PendingToolCall{
+		ID: "call_5", Name: "k8s_apply", Kind: v1beta1.RequiresApproval, ApprovalCause: v1beta1.ApprovalReviewRequired,
 		Proposal: "-  replicas: 1\n+  replicas: 2\x1b[2J\n",
 	})
 	digest(p.chat)
@@ -84,12 +84,12 @@ func TestAnswerGivesTheRequestedInput(t *testing.T) {
 	seen := p.chat.Status.RequiresAction.ToolCalls[3].Digest
 	answer := p.run("answer", "triage", `call_4={"name":"Ada"}`, "--digest", seen)
 	a := p.approval()
-	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_4",
-		Decision: v1alpha1.DecisionApprove, Content: `{"name":"Ada"}`,
+	if want := (v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"}, ToolCallID: "call_4",
+		Decision: v1beta1.DecisionApprove, Content: `{"name":"Ada"}`,
 		Digest: p.chat.Status.RequiresAction.ToolCalls[3].Digest}); a.Spec != want {
 		t.Errorf("created %+v", a.Spec)
 	}
-	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	a.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
 	p.updateStatus(a)
 	answer.succeeds()
 	for want, args := range map[string][]string{

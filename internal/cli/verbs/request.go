@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/text/compose"
@@ -68,7 +68,7 @@ func (w *waiting) until(ctx context.Context, what string,
 // request is a verb that makes a request by an annotation on a chat.
 type request struct {
 	name, short string
-	kind        v1alpha1.RequestKind
+	kind        v1beta1.RequestKind
 	// done is what has happened to the chat when the request is granted.
 	done string
 	// effect follows the description of the annotation. chat is that of the example.
@@ -76,21 +76,21 @@ type request struct {
 }
 
 var requests = []request{
-	{"interrupt", "Stop the turn of a chat and keep what was said so far", v1alpha1.RequestInterrupt, "interrupted",
+	{"interrupt", "Stop the turn of a chat and keep what was said so far", v1beta1.RequestInterrupt, "interrupted",
 		". What was said so far is kept; calls that wait for people are cancelled. Ends with 1 if there was nothing to " +
 			"interrupt.", "triage"},
-	{"clear", "Begin a new context: the model sees nothing of what came before", v1alpha1.RequestClear, "cleared",
+	{"clear", "Begin a new context: the model sees nothing of what came before", v1beta1.RequestClear, "cleared",
 		". The messages stay; the model no longer sees them. Ends with 1 if a turn is under way, or nothing was said since " +
 			"the last time.", "triage"},
-	{"compact", "Replace what the model sees of a chat by a summary", v1alpha1.RequestCompact, "is being compacted",
+	{"compact", "Replace what the model sees of a chat by a summary", v1beta1.RequestCompact, "is being compacted",
 		": a model is asked for a summary. The messages stay; the model sees the summary in their place. Ends with 1 if a " +
 			"turn is under way, or the model has said nothing since the last time.", "triage"},
-	{"title", "Have a model write another title with the next reply", v1alpha1.RequestTitle,
+	{"title", "Have a model write another title with the next reply", v1beta1.RequestTitle,
 		"gets another title with its next reply",
 		": with the next reply comes another title, of the whole conversation. Ends with 1 if no model writes titles for " +
 			"the chat (spec.titles of its ChatModelConfig), or spec.title says the title.", "triage"},
 	{"refresh-context", "Have AGENTS.md and the index of skills of the workspace read again",
-		v1alpha1.RequestRefreshContext, "reads the context of its workspace again with its next calls there",
+		v1beta1.RequestRefreshContext, "reads the context of its workspace again with its next calls there",
 		": with the results of the next calls that work in the workspace, the model is shown again what that says about " +
 			"how to work in it. Ends with 1 if the chat has no workspace.", "fix-the-build"},
 }
@@ -115,11 +115,11 @@ func (r *request) make(ctx context.Context, s *session, args []string, w waiting
 	if !w.wait {
 		return s.Say(render.ChatPrefix+chat, map[string]string{"annotation": annotation, "token": token}, " annotated")
 	}
-	var handled v1alpha1.HandledRequest
+	var handled v1beta1.HandledRequest
 	last, err := settle(ctx, w, "chat "+chat+" to act on "+annotation, s.Chats().Watch, chat,
-		func(c *v1alpha1.Chat, _ func(string)) (bool, error) {
+		func(c *v1beta1.Chat, _ func(string)) (bool, error) {
 			i := slices.IndexFunc(c.Status.Requests,
-				func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
+				func(h v1beta1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
 			if i >= 0 {
 				handled = c.Status.Requests[i]
 			} else if c.Annotations[annotation] != token {
@@ -131,7 +131,7 @@ func (r *request) make(ctx context.Context, s *session, args []string, w waiting
 	switch {
 	case err != nil:
 		return err
-	case handled.Outcome == v1alpha1.RequestRefused:
+	case handled.Outcome == v1beta1.RequestRefused:
 		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, last.Status.Phase)
 	}
 	return s.Say(render.ChatPrefix+chat, handled, " %s: %s", r.done, handled.Outcome)
@@ -147,26 +147,26 @@ type field struct {
 	done string
 	// applies reports whether the verb would change the chat, and inForce whether a status that describes the change
 	// has it.
-	applies, inForce func(*v1alpha1.Chat) bool
+	applies, inForce func(*v1beta1.Chat) bool
 	effect           string
 }
 
-func anyChat(*v1alpha1.Chat) bool      { return true }
-func isOpen(c *v1alpha1.Chat) bool     { return !c.Status.Archived }
-func isArchived(c *v1alpha1.Chat) bool { return c.Status.Archived }
+func anyChat(*v1beta1.Chat) bool      { return true }
+func isOpen(c *v1beta1.Chat) bool     { return !c.Status.Archived }
+func isArchived(c *v1beta1.Chat) bool { return c.Status.Archived }
 
 var fields = []field{
 	{"suspend", "Hold the work of a chat, and that of its sub-chats", "suspend", true, "suspended", isOpen, anyChat,
 		"Sets spec.suspend and waits until the chat has seen it. The step under way is finished and committed, no further " +
 			"one begins, and messages wait."},
 	{"resume", "Let a chat continue that was suspended", "suspend", false, "resumed",
-		func(c *v1alpha1.Chat) bool { return c.Spec.Suspend }, anyChat,
+		func(c *v1beta1.Chat) bool { return c.Spec.Suspend }, anyChat,
 		"Takes spec.suspend back and waits until the chat has seen it."},
 	{"archive", "Put a chat away, with its sub-chats", "archived", true, "archived", isOpen, isArchived,
 		"Sets spec.archived and waits until the chat is archived, which it is once none of its family is at work. An " +
 			"archived chat takes no messages, and kubectl chat ls leaves it out."},
 	{"unarchive", "Take a chat up again that was archived", "archived", false, "unarchived",
-		func(c *v1alpha1.Chat) bool { return c.Spec.Archived }, isOpen,
+		func(c *v1beta1.Chat) bool { return c.Spec.Archived }, isOpen,
 		"Takes spec.archived back and waits until the chat takes messages."},
 }
 
@@ -192,8 +192,8 @@ func (f *field) set(ctx context.Context, s *session, args []string, w waiting) e
 	}
 	generation := chat.Generation
 	chat, err = settle(ctx, w, "chat "+name+" to be "+f.done, s.Chats().Watch, name,
-		func(now *v1alpha1.Chat, note func(string)) (bool, error) {
-			if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		func(now *v1beta1.Chat, note func(string)) (bool, error) {
+			if c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.ConditionReady); c != nil {
 				note(c.Reason + ": " + c.Message)
 			}
 			return now.Status.ObservedGeneration >= generation && f.inForce(now), nil
@@ -228,8 +228,8 @@ func promoteMessage(ctx context.Context, s *session, args []string, w waiting) e
 		return s.Say(render.MessagePrefix+message, promoted, " promoted")
 	}
 	promoted, err = settle(ctx, w, "ChatMessage "+message+" to be next", s.Messages().Watch, message,
-		func(now *v1alpha1.ChatMessage, note func(string)) (bool, error) {
-			if now.Status.State == v1alpha1.MessageCommitted {
+		func(now *v1beta1.ChatMessage, note func(string)) (bool, error) {
+			if now.Status.State == v1beta1.MessageCommitted {
 				return true, nil
 			}
 			return cluster.IsReady(now.Status.Conditions, note)

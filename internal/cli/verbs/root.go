@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/cluster"
@@ -293,7 +293,7 @@ func exitCode(err error) int {
 		return own.exitCode()
 	case errors.As(err, &notFound):
 		return exitNotFound
-	case errors.As(err, &notReady) && notReady.Reason == string(v1alpha1.ReasonInterrupted):
+	case errors.As(err, &notReady) && notReady.Reason == string(v1beta1.ReasonInterrupted):
 		return exitInterrupted
 	case errors.As(err, &refused):
 		return cmp.Or(exitCodes[refused.Status], exitFailed)

@@ -102,8 +102,8 @@ func TestThePageHasEveryExitCode(t *testing.T) {
 
 func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
 	for args, want := range map[string]string{
-		"version":         "kubectl-chat " + ownVersion().Version + " (parley.dev/v1alpha1, go",
-		"version -o json": `"apiVersion":"parley.dev/v1alpha1"`,
+		"version":         "kubectl-chat " + ownVersion().Version + " (parley.dev/v1beta1, go",
+		"version -o json": `"apiVersion":"parley.dev/v1beta1"`,
 	} {
 		var out, errOut pty.Output
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -87,17 +87,17 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 	return ask(ctx, s, question{chat: chat, interrupts: so.interrupt, timeout: so.timeout, ask: create})
 }
 
-func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
-	spec := v1alpha1.ChatMessageSpec{Content: text, Visibility: v1alpha1.MessageVisibility(so.visibility)}
+func (so *sendOptions) message(text string) v1beta1.ChatMessageSpec {
+	spec := v1beta1.ChatMessageSpec{Content: text, Visibility: v1beta1.MessageVisibility(so.visibility)}
 	if so.interrupt {
-		spec.WhenBusy = v1alpha1.WhenBusyInterrupt
+		spec.WhenBusy = v1beta1.WhenBusyInterrupt
 	}
 	return spec
 }
 
 // unfollowed reports whether no reply is shown.
 func (so *sendOptions) unfollowed() bool {
-	return so.noFollow || so.visibility == string(v1alpha1.VisibleToUsers)
+	return so.noFollow || so.visibility == string(v1beta1.VisibleToUsers)
 }
 
 // outputsOf returns the values of --output of a verb that shows a reply or, unfollowed, an object.
@@ -114,13 +114,13 @@ func (o *options) textOf(words []string) (string, error) {
 	if text != "-" {
 		return text, nil
 	}
-	all, err := io.ReadAll(io.LimitReader(o.In, v1alpha1.MaxContentBytes+1))
+	all, err := io.ReadAll(io.LimitReader(o.In, v1beta1.MaxContentBytes+1))
 	if err != nil {
 		return "", fmt.Errorf("reading the message from standard input: %w", err)
 	}
-	if len(all) > v1alpha1.MaxContentBytes {
+	if len(all) > v1beta1.MaxContentBytes {
 		return "", usageError{fmt.Errorf("standard input has more than the %d bytes that a message can have",
-			v1alpha1.MaxContentBytes)}
+			v1beta1.MaxContentBytes)}
 	}
 	return string(all), nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/cli/render"
 )
@@ -54,7 +54,7 @@ func showSettings(ctx context.Context, s *session, name string) error {
 	return of.Print(s.Out)
 }
 
-func nameOf(class *v1alpha1.ChatClass) string {
+func nameOf(class *v1beta1.ChatClass) string {
 	if class == nil {
 		return ""
 	}

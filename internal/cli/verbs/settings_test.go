@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/test/kit/chattest"
@@ -17,19 +17,19 @@ import (
 func TestSettingsSayWhereTheyComeFrom(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.create(chattest.In(p.namespace, chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) {
+	p.create(chattest.In(p.namespace, chattest.Class("everybody", func(s *v1beta1.ChatClassSpec) {
 		s.Default, s.NamespacePreamble = true, "Be lawful."
 	})))
-	p.create(chattest.In(p.namespace, chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) {
-		s.Defaults.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "small"}
+	p.create(chattest.In(p.namespace, chattest.Class("coder", func(s *v1beta1.ChatClassSpec) {
+		s.Defaults.ModelConfigRef = &v1beta1.ModelConfigReference{Name: "small"}
 		s.Defaults.SystemPrompt = "Be careful.\n\nRun the tests."
-		s.Restrictions = &v1alpha1.ChatRestrictions{
-			Fields: []v1alpha1.ChatField{v1alpha1.FieldDebug}, Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(100))},
+		s.Restrictions = &v1beta1.ChatRestrictions{
+			Fields: []v1beta1.ChatField{v1beta1.FieldDebug}, Limits: &v1beta1.ChatLimits{MaxSteps: new(int32(100))},
 		}
 	})))
-	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1alpha1.Chat) {
-		c.Spec.ChatClassName, c.Spec.Debug = "coder", &v1alpha1.DebugSettings{Enabled: true}
-		c.Spec.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(500)), MaxQueue: new(int32(3))}
+	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1beta1.Chat) {
+		c.Spec.ChatClassName, c.Spec.Debug = "coder", &v1beta1.DebugSettings{Enabled: true}
+		c.Spec.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(500)), MaxQueue: new(int32(3))}
 	})))
 	c := p.run("settings", "fix")
 	c.succeeds()
@@ -64,7 +64,7 @@ limits:
 func TestMissingClassFailsSettings(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "gone" })))
+	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1beta1.Chat) { c.Spec.ChatClassName = "gone" })))
 	const want = "ChatClass gone, which spec.chatClassName names, does not exist. Create it, or change the reference"
 	p.run("settings", "fix").failsWith(want)
 	p.run("settings", "triage").shows("# Chat triage has no ChatClass.\n" +

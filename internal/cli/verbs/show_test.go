@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/kube/apiclient"
@@ -40,9 +40,9 @@ func (p *person) session() *session {
 func (p *person) note(name, text string, index int64) {
 	p.t.Helper()
 	n := chattest.In(p.namespace, chattest.User("triage", name, chattest.Content(text)))
-	n.Spec.Visibility = v1alpha1.VisibleToUsers
+	n.Spec.Visibility = v1beta1.VisibleToUsers
 	p.create(n)
-	n.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(p.chat.UID), Index: &index}
+	n.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageNoted, ChatUID: string(p.chat.UID), Index: &index}
 	p.updateStatus(n)
 }
 
@@ -54,8 +54,8 @@ func TestShowPrintsConversationAndWait(t *testing.T) {
 	p.said("second", "two")
 	two := p.chat.Status.History.Head
 	p.note("n", "remember", 2)
-	p.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorOverloaded, Message: "no capacity"}}
+	p.chat.Status.LastError = &v1beta1.LastError{GenerationError: v1beta1.GenerationError{
+		Reason: v1beta1.ErrorOverloaded, Message: "no capacity"}}
 	p.want()
 	all := p.run("show", "triage", "--all")
 	want := "▎> one\nthe answer to one\n▎[note:]\n▎  remember\n▎> two\nthe answer to two\n"
@@ -99,14 +99,14 @@ func TestExportPrintsTheWholeChatInOrder(t *testing.T) {
 func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 	t.Parallel()
 	for verb, c := range map[string]struct {
-		field    func(*v1alpha1.Chat) *bool
+		field    func(*v1beta1.Chat) *bool
 		archived bool
 		done     string
 	}{
-		"suspend":   {func(c *v1alpha1.Chat) *bool { return &c.Spec.Suspend }, false, "suspended"},
-		"archive":   {func(c *v1alpha1.Chat) *bool { return &c.Spec.Archived }, true, "archived"},
-		"resume":    {func(c *v1alpha1.Chat) *bool { return &c.Spec.Suspend }, false, "resumed"},
-		"unarchive": {func(c *v1alpha1.Chat) *bool { return &c.Spec.Archived }, false, "unarchived"},
+		"suspend":   {func(c *v1beta1.Chat) *bool { return &c.Spec.Suspend }, false, "suspended"},
+		"archive":   {func(c *v1beta1.Chat) *bool { return &c.Spec.Archived }, true, "archived"},
+		"resume":    {func(c *v1beta1.Chat) *bool { return &c.Spec.Suspend }, false, "resumed"},
+		"unarchive": {func(c *v1beta1.Chat) *bool { return &c.Spec.Archived }, false, "unarchived"},
 	} {
 		t.Run(verb, func(t *testing.T) {
 			p := newPerson(t)
@@ -116,7 +116,7 @@ func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 				p.update(p.chat)
 			}
 			p.chat.Status.Archived = verb == "unarchive"
-			p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonArchiving, "a sub-chat is at work")
+			p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1beta1.ReasonArchiving, "a sub-chat is at work")
 			p.chat.Status.ObservedGeneration = p.chat.Generation
 			p.updateStatus(p.chat)
 			p.run(verb, "triage", "--timeout", "1s").exits(exitTimedOut, "Archiving: a sub-chat is at work")
@@ -126,7 +126,7 @@ func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 				t.Fatalf("the spec is %+v", p.chat.Spec)
 			}
 			p.chat.Status.ObservedGeneration, p.chat.Status.Archived = p.chat.Generation, c.archived
-			p.chat.Status.Phase = v1alpha1.ChatWaiting
+			p.chat.Status.Phase = v1beta1.ChatWaiting
 			p.updateStatus(p.chat)
 			running.shows("chat.parley.dev/triage " + c.done + ": Waiting\n")
 		})
@@ -137,15 +137,15 @@ func TestUsageIsSummedByCurrency(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	m := p.said("first", "one")
-	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("cheap"), Spec: chattest.Answer(answering(p.chat),
+	p.create(&v1beta1.ChatMessage{ObjectMeta: p.meta("cheap"), Spec: chattest.Answer(answering(p.chat),
 		chattest.Says("x"), chattest.Costs(500_000)).Spec})
-	p.chat.Status.Usage = v1alpha1.TokenUsage{InputTokens: 5, OutputTokens: 2, TotalTokens: 7}
-	p.chat.Status.Cost = []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1_000_000}}
+	p.chat.Status.Usage = v1beta1.TokenUsage{InputTokens: 5, OutputTokens: 2, TotalTokens: 7}
+	p.chat.Status.Cost = []v1beta1.Cost{{Currency: "EUR", MicroUnits: 1_000_000}}
 	p.updateStatus(p.chat)
 	other := chattest.In(p.namespace, chattest.Chat("other"))
 	p.create(other)
-	other.Status.Usage = v1alpha1.TokenUsage{InputTokens: 1, CacheReadTokens: 2, TotalTokens: 3}
-	other.Status.Cost = []v1alpha1.Cost{{Currency: "USD", MicroUnits: 2_000_000}}
+	other.Status.Usage = v1beta1.TokenUsage{InputTokens: 1, CacheReadTokens: 2, TotalTokens: 3}
+	other.Status.Cost = []v1beta1.Cost{{Currency: "USD", MicroUnits: 2_000_000}}
 	p.updateStatus(other)
 	want := "CHAT|INPUT|CACHED|OUTPUT|TOTAL|COST\nother|1|2|0|3|2.00 USD\ntriage|5|0|2|7|1.00 EUR\n" +
 		"SUM|6|2|2|10|2.00 USD, 1.00 EUR\n"

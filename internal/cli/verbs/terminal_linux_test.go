@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
@@ -74,7 +74,7 @@ func TestCtrlCInterruptsTheTurnAndThenLeaves(t *testing.T) {
 	a.types("an essay" + enter)
 	m := p.sent()
 	a.types(stop)
-	p.annotated(v1alpha1.AnnotationInterrupt)
+	p.annotated(v1beta1.AnnotationInterrupt)
 	a.sees("▎[interrupting; ctrl-C again leaves]")
 	p.chat.Annotations = nil
 	p.update(p.chat)
@@ -113,8 +113,8 @@ func TestWhatIsRefusedIsInTheLineAgain(t *testing.T) {
 	a.types(" in vain" + enter)
 	m := p.sent()
 	check.Equal(t, "sent", "what I wrote in vain", m.Spec.Content)
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageRejected,
-		Conditions: ready(metav1.ConditionFalse, v1alpha1.ReasonQueueFull, "20 messages wait")}
+	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageRejected,
+		Conditions: ready(metav1.ConditionFalse, v1beta1.ReasonQueueFull, "20 messages wait")}
 	p.updateStatus(m)
 	a.sees("▎kubectl chat: QueueFull: 20 messages wait")
 	a.sees(terminal.Prompt + "what I wrote in vain")
@@ -161,7 +161,7 @@ func TestApprovalShowsTheCallAndAsks(t *testing.T) {
 	yes.types("y\r")
 	a := p.approval()
 	check.Equal(t, "digest", p.chat.Status.RequiresAction.ToolCalls[1].Digest, a.Spec.Digest)
-	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	a.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
 	p.updateStatus(a)
 	if code := <-yes.code; code != 0 {
 		t.Errorf("it ended with %d", code)

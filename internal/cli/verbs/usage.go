@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 )
@@ -66,7 +66,7 @@ func showUsage(ctx context.Context, s *session, chat, by string) error {
 		}
 	}
 	counts := map[string]render.Spent{}
-	add := func(of string, usage *v1alpha1.TokenUsage, costs ...v1alpha1.Cost) {
+	add := func(of string, usage *v1beta1.TokenUsage, costs ...v1beta1.Cost) {
 		spent := counts[of]
 		spent.Of = of
 		spent.Add(usage, costs...)
@@ -93,12 +93,12 @@ func showUsage(ctx context.Context, s *session, chat, by string) error {
 
 // countChats adds the usage in the status of chats.
 func countChats(ctx context.Context, o cluster.Objects, chat string,
-	add func(of string, usage *v1alpha1.TokenUsage, costs ...v1alpha1.Cost)) error {
+	add func(of string, usage *v1beta1.TokenUsage, costs ...v1beta1.Cost)) error {
 	options := cluster.InPages()
 	if chat != "" {
 		options.FieldSelector = "metadata.name=" + chat
 	}
-	err := cluster.Each(ctx, options, o.Chats().List, func(c *v1alpha1.Chat) {
+	err := cluster.Each(ctx, options, o.Chats().List, func(c *v1beta1.Chat) {
 		of := c.Name
 		if o.Namespace == "" {
 			of = c.Namespace + "/" + c.Name
@@ -114,14 +114,14 @@ func countChats(ctx context.Context, o cluster.Objects, chat string,
 
 // countReplies adds the usage of the replies of models.
 func countReplies(ctx context.Context, o cluster.Objects, chat, by string,
-	add func(of string, usage *v1alpha1.TokenUsage, costs ...v1alpha1.Cost)) error {
-	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List, func(m *v1alpha1.ChatMessage) {
+	add func(of string, usage *v1beta1.TokenUsage, costs ...v1beta1.Cost)) error {
+	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List, func(m *v1beta1.ChatMessage) {
 		g := m.Spec.Generation
 		if g != nil && g.Usage != nil {
 			add(keyOf(m, by), g.Usage)
 		}
 		if g != nil && g.Cost != nil {
-			add(keyOf(m, by), &v1alpha1.TokenUsage{}, *g.Cost)
+			add(keyOf(m, by), &v1beta1.TokenUsage{}, *g.Cost)
 		}
 	})
 	if err != nil {
@@ -131,7 +131,7 @@ func countReplies(ctx context.Context, o cluster.Objects, chat, by string,
 }
 
 // keyOf returns the model, config or day of a reply; empty if that is not known.
-func keyOf(m *v1alpha1.ChatMessage, by string) string {
+func keyOf(m *v1beta1.ChatMessage, by string) string {
 	model := m.Spec.Generation.Model
 	switch {
 	case by == byDay:

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -28,35 +28,35 @@ func (p *person) annotated(key string) string {
 	return p.chat.Annotations[key]
 }
 
-func (p *person) handle(r v1alpha1.HandledRequest) {
+func (p *person) handle(r v1beta1.HandledRequest) {
 	p.t.Helper()
 	r.Time = metav1.Now()
-	p.chat.Status.Requests = []v1alpha1.HandledRequest{r}
+	p.chat.Status.Requests = []v1beta1.HandledRequest{r}
 	p.updateStatus(p.chat)
 }
 
 func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 	t.Parallel()
 	for verb, c := range map[string]struct {
-		kind       v1alpha1.RequestKind
+		kind       v1beta1.RequestKind
 		annotation string
 		done       string
 	}{
-		"interrupt": {v1alpha1.RequestInterrupt, v1alpha1.AnnotationInterrupt, "chat.parley.dev/triage interrupted: Done\n"},
-		"compact": {v1alpha1.RequestCompact, v1alpha1.AnnotationCompact,
+		"interrupt": {v1beta1.RequestInterrupt, v1beta1.AnnotationInterrupt, "chat.parley.dev/triage interrupted: Done\n"},
+		"compact": {v1beta1.RequestCompact, v1beta1.AnnotationCompact,
 			"chat.parley.dev/triage is being compacted: Done\n"},
-		"title": {v1alpha1.RequestTitle, v1alpha1.AnnotationTitle,
+		"title": {v1beta1.RequestTitle, v1beta1.AnnotationTitle,
 			"chat.parley.dev/triage gets another title with its next reply: Done\n"},
-		"refresh-context": {v1alpha1.RequestRefreshContext, v1alpha1.AnnotationRefreshContext,
+		"refresh-context": {v1beta1.RequestRefreshContext, v1beta1.AnnotationRefreshContext,
 			"chat.parley.dev/triage reads the context of its workspace again with its next calls there: Done\n"},
-		"clear": {v1alpha1.RequestClear, v1alpha1.AnnotationClear, "chat.parley.dev/triage cleared: Done\n"},
+		"clear": {v1beta1.RequestClear, v1beta1.AnnotationClear, "chat.parley.dev/triage cleared: Done\n"},
 	} {
 		t.Run(verb, func(t *testing.T) {
 			p := newPerson(t)
 			granted := p.run(verb, "triage")
 			first := p.annotated(c.annotation)
-			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: "of somebody else", Outcome: v1alpha1.RequestRefused})
-			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: first, Outcome: v1alpha1.RequestDone})
+			p.handle(v1beta1.HandledRequest{Kind: c.kind, Token: "of somebody else", Outcome: v1beta1.RequestRefused})
+			p.handle(v1beta1.HandledRequest{Kind: c.kind, Token: first, Outcome: v1beta1.RequestDone})
 			granted.shows(c.done)
 			p.chat.Annotations = nil
 			p.update(p.chat)
@@ -65,8 +65,8 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 			if second == first {
 				t.Error("the token was used before")
 			}
-			p.chat.Status.Phase = v1alpha1.ChatWaiting
-			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1alpha1.RequestRefused,
+			p.chat.Status.Phase = v1beta1.ChatWaiting
+			p.handle(v1beta1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1beta1.RequestRefused,
 				Message: "this is not possible in the chat's phase"})
 			refused.failsWith("Refused: this is not possible in the chat's phase; chat triage is Waiting")
 		})
@@ -78,22 +78,22 @@ func TestARequestNeedNotBeFollowed(t *testing.T) {
 	p := newPerson(t)
 	c := p.run("interrupt", "triage", "--wait=false")
 	c.shows("chat.parley.dev/triage annotated\n")
-	p.annotated(v1alpha1.AnnotationInterrupt)
+	p.annotated(v1beta1.AnnotationInterrupt)
 	p.run("clear", "triage", "--timeout", "50ms").exits(exitTimedOut,
 		"timed out after 50ms waiting for chat triage to act on parley.dev/clear: ")
 	c = p.run("interrupt", "triage")
-	for mine := p.chat.Annotations[v1alpha1.AnnotationInterrupt]; p.annotated(v1alpha1.AnnotationInterrupt) == mine; {
+	for mine := p.chat.Annotations[v1beta1.AnnotationInterrupt]; p.annotated(v1beta1.AnnotationInterrupt) == mine; {
 	}
-	p.chat.Annotations[v1alpha1.AnnotationInterrupt] = "of somebody else"
+	p.chat.Annotations[v1beta1.AnnotationInterrupt] = "of somebody else"
 	p.update(p.chat)
 	c.fails("another person has annotated")
 }
 
 // digest gives the calls of a chat that need approval their digests, as the operator does.
-func digest(chat *v1alpha1.Chat) {
+func digest(chat *v1beta1.Chat) {
 	calls := chat.Status.RequiresAction.ToolCalls
 	for i := range calls {
-		if calls[i].Kind == v1alpha1.RequiresApproval {
+		if calls[i].Kind == v1beta1.RequiresApproval {
 			calls[i].Digest = calls[i].CallDigest()
 		}
 	}
@@ -102,13 +102,13 @@ func digest(chat *v1alpha1.Chat) {
 // want lets the chat wait for people: one call to approve, one that was, and one of a client.
 func (p *person) want() {
 	p.t.Helper()
-	p.chat.Status.Phase = v1alpha1.ChatRequiresAction
-	p.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(time.Now().
-		Add(5*time.Minute + 500*time.Millisecond)), ToolCalls: []v1alpha1.PendingToolCall{
-		{ID: "call_1", Name: "open_ticket", Kind: v1alpha1.RequiresClient, Input: "{\"title\":\n\"CNI down\"}"},
-		{ID: "call_2", Name: "current_time", Kind: v1alpha1.RequiresApproval, Input: `{}`},
-		{ID: "call_3", Name: "current_time", Kind: v1alpha1.RequiresApproval, Input: `{}`,
-			Decision: &v1alpha1.ToolDecision{ID: "call_3", Decision: v1alpha1.DecisionApprove, Approval: "triage-x",
+	p.chat.Status.Phase = v1beta1.ChatRequiresAction
+	p.chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{Deadline: metav1.NewTime(time.Now().
+		Add(5*time.Minute + 500*time.Millisecond)), ToolCalls: []v1beta1.PendingToolCall{
+		{ID: "call_1", Name: "open_ticket", Kind: v1beta1.RequiresClient, Input: "{\"title\":\n\"CNI down\"}"},
+		{ID: "call_2", Name: "current_time", Kind: v1beta1.RequiresApproval, Input: `{}`},
+		{ID: "call_3", Name: "current_time", Kind: v1beta1.RequiresApproval, Input: `{}`,
+			Decision: &v1beta1.ToolDecision{ID: "call_3", Decision: v1beta1.DecisionApprove, Approval: "triage-x",
 				By: "anna", At: new(metav1.NewTime(time.Date(2026, 11, 25, 9, 30, 0, 0, time.Local)))}},
 	}}
 	digest(p.chat)
@@ -141,16 +141,16 @@ call_3 (current_time):
       digest ` + digest + `
 `
 	check.Equal(t, "shown", want, strings.ReplaceAll(table, "4m59s", "5m"))
-	var required v1alpha1.RequiresActionStatus
+	var required v1beta1.RequiresActionStatus
 	check.OK(t, json.Unmarshal([]byte(p.exact("calls", "triage", "-o", "json")), &required))
 	check.Equal(t, "calls", 3, len(required.ToolCalls))
 }
 
 // approval waits for the ToolApproval that the plug-in creates.
-func (p *person) approval() *v1alpha1.ToolApproval {
+func (p *person) approval() *v1beta1.ToolApproval {
 	p.t.Helper()
-	return find(p, "a ToolApproval was created", &v1alpha1.ToolApprovalList{},
-		func(a *v1alpha1.ToolApproval) bool { return len(a.Status.Conditions) == 0 })
+	return find(p, "a ToolApproval was created", &v1beta1.ToolApprovalList{},
+		func(a *v1beta1.ToolApproval) bool { return len(a.Status.Conditions) == 0 })
 }
 
 func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
@@ -161,15 +161,15 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	approve := p.run("approve", "triage", "call_2", "--comment", "go on", "--digest",
 		render.ShortDigest(digest))
 	a := p.approval()
-	check.Equal(t, "created", v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"},
-		ToolCallID: "call_2", Decision: v1alpha1.DecisionApprove, Digest: digest, Comment: "go on"}, a.Spec)
-	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	check.Equal(t, "created", v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"},
+		ToolCallID: "call_2", Decision: v1beta1.DecisionApprove, Digest: digest, Comment: "go on"}, a.Spec)
+	a.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
 	p.updateStatus(a)
 	approve.shows("toolapproval.parley.dev/" + a.Name + " approved call_2 (current_time): Applied\n")
 	deny := p.run("deny", "triage", "-o", "json") // It is the only call that waits.
 	a = p.approval()
-	check.Equal(t, "decision", v1alpha1.DecisionDeny, a.Spec.Decision)
-	a.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonNotPending, "call_2 was approved already")
+	check.Equal(t, "decision", v1beta1.DecisionDeny, a.Spec.Decision)
+	a.Status.Conditions = ready(metav1.ConditionFalse, v1beta1.ReasonNotPending, "call_2 was approved already")
 	p.updateStatus(a)
 	deny.failsWith("NotPending: call_2 was approved already")
 	p.run("deny", "chat.parley.dev/triage", "_2", "--wait=false").
@@ -180,24 +180,24 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.want()
-	sent := func() *v1alpha1.ChatMessage {
-		return find(p, "results were sent", &v1alpha1.ChatMessageList{},
-			func(m *v1alpha1.ChatMessage) bool { return len(m.Status.Conditions) == 0 })
+	sent := func() *v1beta1.ChatMessage {
+		return find(p, "results were sent", &v1beta1.ChatMessageList{},
+			func(m *v1beta1.ChatMessage) bool { return len(m.Status.Conditions) == 0 })
 	}
 	accepted := p.run("answer", "triage", `call_1={"number": 4711}`)
 	m := sent()
-	if m.Spec.Role != v1alpha1.RoleTool || len(m.Spec.Parts) != 1 || m.Spec.Parts[0].ToolResult.ID != "call_1" ||
+	if m.Spec.Role != v1beta1.RoleTool || len(m.Spec.Parts) != 1 || m.Spec.Parts[0].ToolResult.ID != "call_1" ||
 		m.Spec.Parts[0].ToolResult.Output != `{"number": 4711}` {
 		t.Errorf("created %+v", m.Spec)
 	}
-	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval, "call_2 waits for approval")
+	m.Status.Conditions = ready(metav1.ConditionUnknown, v1beta1.ReasonWaitingForApproval, "call_2 waits for approval")
 	p.updateStatus(m)
-	m.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted, "")
+	m.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonResultsAccepted, "")
 	p.updateStatus(m)
 	accepted.shows("chatmessage.parley.dev/" + m.Name + " answers call_1 (open_ticket): ResultsAccepted\n")
 	waits := p.run("answer", "triage", `call_1=1`, "--timeout", "2s")
 	m = sent()
-	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval, "call_2 waits for approval")
+	m.Status.Conditions = ready(metav1.ConditionUnknown, v1beta1.ReasonWaitingForApproval, "call_2 waits for approval")
 	p.updateStatus(m)
 	waits.exits(exitTimedOut, "to be accepted: WaitingForApproval: call_2 waits for approval")
 }
@@ -244,7 +244,7 @@ func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 	} {
 		p.run(args...).fails(want)
 	}
-	var approvals v1alpha1.ToolApprovalList
+	var approvals v1beta1.ToolApprovalList
 	if err := p.c.List(t.Context(), &approvals, client.InNamespace(p.namespace)); err != nil || len(approvals.Items) > 0 {
 		t.Errorf("created %+v, %v", approvals.Items, err)
 	}
@@ -254,7 +254,7 @@ func TestSendCanCutIn(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.run("send", "triage", "--interrupt", "--no-follow", "never mind").succeeds()
-	if m := p.sent(); m.Spec.WhenBusy != v1alpha1.WhenBusyInterrupt || m.Spec.Content != "never mind" {
+	if m := p.sent(); m.Spec.WhenBusy != v1beta1.WhenBusyInterrupt || m.Spec.Content != "never mind" {
 		t.Errorf("sent %+v", m.Spec)
 	}
 }
@@ -268,10 +268,10 @@ func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
 			m := p.sent()
 			p.begin(m)
 			// The message's own status overtakes what the stream has to tell.
-			p.settle(m, ready(metav1.ConditionFalse, v1alpha1.ReasonInterrupted, "The turn was interrupted"))
+			p.settle(m, ready(metav1.ConditionFalse, v1beta1.ReasonInterrupted, "The turn was interrupted"))
 			p.reply(chattest.Says("Networks are"), chattest.Interrupted())
-			p.chat.Status.Turn.Result = v1alpha1.TurnInterrupted
-			p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonInterrupted, "")
+			p.chat.Status.Turn.Result = v1beta1.TurnInterrupted
+			p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonInterrupted, "")
 			p.updateStatus(p.chat)
 			c.failsWith("Interrupted: The turn was interrupted")
 			if c.out.String() != "Networks are\n" || !strings.HasSuffix(c.errOut.String(), "▎[interrupted]\n") {
@@ -296,7 +296,7 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 			p.update(first)
 			h := &p.chat.Status.History
 			h.Version, h.Length, h.Head = h.Version+1, 1, first.Name
-			p.chat.Status.Turn = &v1alpha1.TurnStatus{Message: first.Name, HistoryVersion: h.Version}
+			p.chat.Status.Turn = &v1beta1.TurnStatus{Message: first.Name, HistoryVersion: h.Version}
 			p.updateStatus(p.chat)
 			tail.waitOutput("▎> first question\nfirst answer\n▎> what I meant\n")
 			p.answer(first, "now I see")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
 )
 
@@ -49,5 +49,5 @@ func ownVersion() clientVersion {
 		module = build.Main.Version
 	}
 	return clientVersion{Version: cmp.Or(version, module, "(devel)"), GoVersion: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, APIVersion: v1alpha1.GroupVersion.String()}
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, APIVersion: v1beta1.GroupVersion.String()}
 }

@@ -30,7 +30,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/token"
 	"parley.dev/parley/internal/netguard/limit"
@@ -203,7 +203,7 @@ func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error
 // attributes are what a caller must be allowed to do.
 func (a Access) attributes() []authorizationv1.ResourceAttributes {
 	chats := authorizationv1.ResourceAttributes{
-		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "chats", Namespace: a.Namespace,
+		Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "chats", Namespace: a.Namespace,
 	}
 	if a.Chat == "" {
 		list, watch := chats, chats

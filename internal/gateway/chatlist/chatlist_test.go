@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -28,12 +28,12 @@ type world struct {
 	logs *Logs
 
 	mu    sync.Mutex
-	chats map[string]*v1alpha1.Chat
+	chats map[string]*v1beta1.Chat
 }
 
-func newWorld() *world { return &world{logs: NewLogs(), chats: map[string]*v1alpha1.Chat{}} }
+func newWorld() *world { return &world{logs: NewLogs(), chats: map[string]*v1beta1.Chat{}} }
 
-func (w *world) List(namespace string) (all []*v1alpha1.Chat) {
+func (w *world) List(namespace string) (all []*v1beta1.Chat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, chat := range w.chats {
@@ -41,27 +41,27 @@ func (w *world) List(namespace string) (all []*v1alpha1.Chat) {
 			all = append(all, chat)
 		}
 	}
-	slices.SortFunc(all, func(a, b *v1alpha1.Chat) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b *v1beta1.Chat) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-func (w *world) Get(namespace, name string) *v1alpha1.Chat {
+func (w *world) Get(namespace, name string) *v1beta1.Chat {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.chats[namespace+"/"+name]
 }
 
 // put changes a chat, makes it, or with no change at all removes it.
-func (w *world) put(namespace, name string, change func(*v1alpha1.Chat)) {
+func (w *world) put(namespace, name string, change func(*v1beta1.Chat)) {
 	key := namespace + "/" + name
 	w.mu.Lock()
 	before := w.chats[key]
-	var after *v1alpha1.Chat
+	var after *v1beta1.Chat
 	switch {
 	case change == nil:
 		delete(w.chats, key)
 	case before == nil:
-		after = &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}
+		after = &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}
 	default:
 		after = before.DeepCopy()
 	}
@@ -73,8 +73,8 @@ func (w *world) put(namespace, name string, change func(*v1alpha1.Chat)) {
 	w.logs.Changed(before, after)
 }
 
-func titled(title string) func(*v1alpha1.Chat) {
-	return func(c *v1alpha1.Chat) { c.Status.Title = title }
+func titled(title string) func(*v1beta1.Chat) {
+	return func(c *v1beta1.Chat) { c.Status.Title = title }
 }
 
 // client is what somebody was told.
@@ -135,9 +135,9 @@ func TestListStreamSendsSnapshotThenChanges(t *testing.T) {
 		w.put("demo", "a", titled("A3"))
 		w.put("demo", "b", nil)
 		c.expect(t, "changes that follow closely", "modified a A3", "deleted b")
-		w.put("demo", "a", func(c *v1alpha1.Chat) { c.Status.History.Version++ })
+		w.put("demo", "a", func(c *v1beta1.Chat) { c.Status.History.Version++ })
 		c.expect(t, "what a list does not show")
-		w.put("demo", "a", func(c *v1alpha1.Chat) { c.UID, c.Status.Title = "uid-new", "new" })
+		w.put("demo", "a", func(c *v1beta1.Chat) { c.UID, c.Status.Title = "uid-new", "new" })
 		c.expect(t, "a chat that was created again unseen", "deleted a", "added a new")
 		c.stop()
 		if err := <-c.done; !errors.Is(err, context.Canceled) {
@@ -189,16 +189,16 @@ func TestANamespaceThatWasForgottenIsToldAnew(t *testing.T) {
 }
 
 func TestAListShowsWhatAListNeeds(t *testing.T) {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
-	chat.Spec.ParentRef, chat.Spec.Suspend = &v1alpha1.ChatReference{Name: "p"}, true
-	chat.Status = v1alpha1.ChatStatus{
-		Root:  &v1alpha1.FamilyRoot{Name: "top", UID: "top-uid", Workspace: "top"},
-		Phase: v1alpha1.ChatError, Title: "T", LastReply: "R", Model: "m", Archived: true,
-		History: v1alpha1.HistoryStatus{Length: 3, Version: 7},
-		Queue:   []v1alpha1.QueuedMessage{{Name: "q"}},
-		Turn:    &v1alpha1.TurnStatus{Message: "t", Summary: "S"},
-		Cost:    []v1alpha1.Cost{{Currency: "EUR"}},
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RateLimited",
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+	chat.Spec.ParentRef, chat.Spec.Suspend = &v1beta1.ChatReference{Name: "p"}, true
+	chat.Status = v1beta1.ChatStatus{
+		Root:  &v1beta1.FamilyRoot{Name: "top", UID: "top-uid", Workspace: "top"},
+		Phase: v1beta1.ChatError, Title: "T", LastReply: "R", Model: "m", Archived: true,
+		History: v1beta1.HistoryStatus{Length: 3, Version: 7},
+		Queue:   []v1beta1.QueuedMessage{{Name: "q"}},
+		Turn:    &v1beta1.TurnStatus{Message: "t", Summary: "S"},
+		Cost:    []v1beta1.Cost{{Currency: "EUR"}},
+		Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RateLimited",
 			Message: "wait"}},
 	}
 	s := SummaryOf(chat)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // debounce is how long changes are gathered before they are sent, so that a chat that changes quickly is sent once.
@@ -23,9 +23,9 @@ const debounce = 50 * time.Millisecond
 // Chats is a cache of the chats, whose objects must not be changed. It has a change before Logs have it.
 type Chats interface {
 	// List has all chats of a namespace.
-	List(namespace string) []*v1alpha1.Chat
+	List(namespace string) []*v1beta1.Chat
 	// Get is nil if the chat does not exist.
-	Get(namespace, name string) *v1alpha1.Chat
+	Get(namespace, name string) *v1beta1.Chat
 }
 
 // Lister lists the chats of a namespace for one client.
@@ -141,7 +141,7 @@ func (l *Lister) send(name, id string, data any) error {
 }
 
 // SummaryOf is a chat in a list.
-func SummaryOf(chat *v1alpha1.Chat) stream.Summary {
+func SummaryOf(chat *v1beta1.Chat) stream.Summary {
 	s := stream.Summary{
 		Name: chat.Name, UID: chat.UID, CreatedAt: chat.CreationTimestamp,
 		Phase: chat.Status.Phase, Title: chat.Status.Title, LastReply: chat.Status.LastReply, Model: chat.Status.Model,
@@ -152,7 +152,7 @@ func SummaryOf(chat *v1alpha1.Chat) stream.Summary {
 		s.Parent = chat.Spec.ParentRef.Name
 	}
 	for i := range chat.Status.Conditions {
-		if c := &chat.Status.Conditions[i]; c.Type == v1alpha1.ConditionReady {
+		if c := &chat.Status.Conditions[i]; c.Type == v1beta1.ConditionReady {
 			s.Ready, s.Reason, s.Message, s.Since = c.Status, c.Reason, c.Message, &c.LastTransitionTime
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 const (
@@ -56,7 +56,7 @@ func NewLogs() *Logs {
 }
 
 // Changed adds a change of a chat; nil if it did not or does not exist.
-func (l *Logs) Changed(before, after *v1alpha1.Chat) {
+func (l *Logs) Changed(before, after *v1beta1.Chat) {
 	switch {
 	case before == nil && after != nil:
 		l.add(after, stream.EventAdded)
@@ -77,7 +77,7 @@ func (l *Logs) has(namespace string) bool {
 	return l.namespaces[namespace] != nil
 }
 
-func (l *Logs) add(chat *v1alpha1.Chat, event string) {
+func (l *Logs) add(chat *v1beta1.Chat, event string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.number++

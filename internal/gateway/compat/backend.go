@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/turn"
@@ -44,8 +44,8 @@ type caller struct {
 
 // exchange is a message and the chat that answers it.
 type exchange struct {
-	chat    *v1alpha1.Chat
-	message *v1alpha1.ChatMessage
+	chat    *v1beta1.Chat
+	message *v1beta1.ChatMessage
 }
 
 // begin creates what a request asks for, or finds what it has created before.
@@ -78,7 +78,7 @@ func (b *backend) findRetried(ctx context.Context, r *turn.Request, hash string)
 	if err != nil {
 		return exchange{}, fmt.Errorf("looking for the message of an earlier request: %w", err)
 	}
-	var newest *v1alpha1.ChatMessage
+	var newest *v1beta1.ChatMessage
 	for i := range list.Items {
 		m := &list.Items[i]
 		young := b.Now().Sub(m.CreationTimestamp.Time) < retriedWithin
@@ -92,7 +92,7 @@ func (b *backend) findRetried(ctx context.Context, r *turn.Request, hash string)
 	return b.exchangeOf(ctx, newest)
 }
 
-func (b *backend) exchangeOf(ctx context.Context, m *v1alpha1.ChatMessage) (exchange, error) {
+func (b *backend) exchangeOf(ctx context.Context, m *v1beta1.ChatMessage) (exchange, error) {
 	chat, err := b.Client.Chats(m.Namespace).Get(ctx, m.Spec.ChatRef.Name)
 	if err != nil {
 		return exchange{}, fmt.Errorf("reading the chat of a message: %w", err)
@@ -113,7 +113,7 @@ func (b *backend) find(ctx context.Context, namespace, message string) (exchange
 }
 
 // chat is the chat of a request, with the request's tools and instructions. It is created if there is none.
-func (b *backend) chat(ctx context.Context, by caller, r *turn.Request) (*v1alpha1.Chat, error) {
+func (b *backend) chat(ctx context.Context, by caller, r *turn.Request) (*v1beta1.Chat, error) {
 	name := r.ChatName(by.name)
 	if r.Previous != "" && r.Chat == "" {
 		previous, err := b.find(ctx, r.Namespace, r.Previous)
@@ -140,7 +140,7 @@ func (b *backend) chat(ctx context.Context, by caller, r *turn.Request) (*v1alph
 	return b.create(ctx, r, name)
 }
 
-func (b *backend) create(ctx context.Context, r *turn.Request, name string) (*v1alpha1.Chat, error) {
+func (b *backend) create(ctx context.Context, r *turn.Request, name string) (*v1beta1.Chat, error) {
 	if n := r.News(); r.Previous != "" || len(n.Results) > 0 && !n.Resent {
 		return nil, missing("chat %s does not exist", name)
 	}
@@ -158,7 +158,7 @@ func (b *backend) create(ctx context.Context, r *turn.Request, name string) (*v1
 }
 
 // adapt gives a chat the tools and instructions of a request.
-func (b *backend) adapt(ctx context.Context, r *turn.Request, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
+func (b *backend) adapt(ctx context.Context, r *turn.Request, chat *v1beta1.Chat) (*v1beta1.Chat, error) {
 	if err := b.checkModel(ctx, r); err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (b *backend) adapt(ctx context.Context, r *turn.Request, chat *v1alpha1.Cha
 }
 
 // send creates the message of a request, or finds it.
-func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1alpha1.Chat) (*v1alpha1.ChatMessage,
+func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1beta1.Chat) (*v1beta1.ChatMessage,
 	error) {
 	name, hash := r.MessageName(by.name, chat.Name), r.Hash(by.name)
 	if name == "" {
@@ -209,8 +209,8 @@ func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1
 }
 
 // checkNew checks the results of a request. If an equal request has created their message, that is returned.
-func (b *backend) checkNew(ctx context.Context, r *turn.Request, chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) (
-	*v1alpha1.ChatMessage, error) {
+func (b *backend) checkNew(ctx context.Context, r *turn.Request, chat *v1beta1.Chat, message *v1beta1.ChatMessage) (
+	*v1beta1.ChatMessage, error) {
 	n := r.News()
 	if len(n.Results) == 0 || r.BringsHistory(chat) {
 		return nil, nil
@@ -226,9 +226,9 @@ func (b *backend) checkNew(ctx context.Context, r *turn.Request, chat *v1alpha1.
 
 // checkSettings checks that a request with results of calls has no other settings than their turn, and marks their
 // message if the answer is JSON. A message next to results begins a turn with settings of its own.
-func (b *backend) checkSettings(ctx context.Context, r *turn.Request, chat *v1alpha1.Chat,
-	results *v1alpha1.ChatMessage) error {
-	began := &v1alpha1.ChatMessage{}
+func (b *backend) checkSettings(ctx context.Context, r *turn.Request, chat *v1beta1.Chat,
+	results *v1beta1.ChatMessage) error {
+	began := &v1beta1.ChatMessage{}
 	if t := chat.Status.Turn; t != nil {
 		m, err := b.Client.Messages(chat.Namespace).Get(ctx, t.Message)
 		switch {
@@ -248,7 +248,7 @@ func (b *backend) checkSettings(ctx context.Context, r *turn.Request, chat *v1al
 }
 
 // findEqual finds the message of that name if an equal request has created it, and nil if there is none.
-func (b *backend) findEqual(ctx context.Context, message *v1alpha1.ChatMessage) (*v1alpha1.ChatMessage, error) {
+func (b *backend) findEqual(ctx context.Context, message *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
 	m, err := b.Client.Messages(message.Namespace).Get(ctx, message.Name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -263,7 +263,7 @@ func (b *backend) findEqual(ctx context.Context, message *v1alpha1.ChatMessage) 
 }
 
 // checkResults checks that results are those of all pending calls of a chat.
-func checkResults(chat *v1alpha1.Chat, results []v1alpha1.ToolResult) error {
+func checkResults(chat *v1beta1.Chat, results []v1beta1.ToolResult) error {
 	pending := turn.PendingCalls(chat)
 	if len(pending) == 0 {
 		return conflict("chat %s has no pending tool calls: send a message to continue", chat.Name)
@@ -287,7 +287,7 @@ func checkResults(chat *v1alpha1.Chat, results []v1alpha1.ToolResult) error {
 // cancel stops the turn that a message has begun, or withdraws the message while that is queued. It does nothing to a
 // turn that has ended, or to another one.
 func (b *backend) cancel(ctx context.Context, e exchange) error {
-	if m := e.message; m.Status.State == v1alpha1.MessageQueued {
+	if m := e.message; m.Status.State == v1beta1.MessageQueued {
 		return wrapped("withdrawing the message", b.Client.Messages(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion}}))
 	}
@@ -295,7 +295,7 @@ func (b *backend) cancel(ctx context.Context, e exchange) error {
 		if !e.isRunning() {
 			return nil
 		}
-		patch := compose.Request(v1alpha1.RequestInterrupt, b.Now().UTC().Format(time.RFC3339Nano))
+		patch := compose.Request(v1beta1.RequestInterrupt, b.Now().UTC().Format(time.RFC3339Nano))
 		patch["metadata"].(map[string]any)["resourceVersion"] = e.chat.ResourceVersion
 		_, err := b.Client.Chats(e.chat.Namespace).MergePatch(ctx, e.chat.Name, patch)
 		if err == nil || !apierrors.IsConflict(err) {

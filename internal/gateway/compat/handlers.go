@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/responses"
@@ -124,7 +124,7 @@ func (s *server) cancel(c *call) error {
 		return err
 	}
 	a := c.answer(e)
-	if e.message.Status.State == v1alpha1.MessageQueued {
+	if e.message.Status.State == v1beta1.MessageQueued {
 		a.End = &turn.End{Outcome: turn.Interrupted}
 	} else if err := s.collect(c, e, a); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *server) stream(c *call, e exchange, to audience) error {
 	alive := func() error { return c.write(": keep-alive\n\n") }
 	send := func(e turn.Event) error {
 		if e.Kind == turn.WaitChange {
-			if e.Wait != nil && e.Wait.For == v1alpha1.WaitForClientResult {
+			if e.Wait != nil && e.Wait.For == v1beta1.WaitForClientResult {
 				return nil // The answer ends with the calls.
 			}
 			return c.wait(e.Wait, to)
@@ -213,12 +213,12 @@ func (s *server) stream(c *call, e exchange, to audience) error {
 
 // waiter is an audience whose protocol has an event for what a chat waits for.
 type waiter interface {
-	Wait(*v1alpha1.ChatWait) error
+	Wait(*v1beta1.ChatWait) error
 }
 
 // wait sends what the chat waits for in a comment, which clients skip. Waits for people are also sent in an event, if
 // the protocol has one.
-func (c *call) wait(w *v1alpha1.ChatWait, to audience) error {
+func (c *call) wait(w *v1beta1.ChatWait, to audience) error {
 	raw, err := json.Marshal(w)
 	if err != nil {
 		return fmt.Errorf("encoding what the chat waits for: %w", err)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/turn"
@@ -47,7 +47,7 @@ func (b *backend) listen(ctx context.Context, by caller, e exchange, l *listener
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer stop(nil)
-	if e.message.Status.State != v1alpha1.MessageCommitted {
+	if e.message.Status.State != v1beta1.MessageCommitted {
 		watching.Go(func() { b.watch(ctx, e.message, stop) })
 	}
 	err := b.follow(ctx, by, e, l.take, l.tick)
@@ -86,14 +86,14 @@ func (b *backend) look(ctx context.Context, by caller, e exchange, send func(tur
 // the required action that of a waiting one.
 func isSettled(s *turn.Story) bool {
 	status := s.Status()
-	return !s.IsCommitted() || status.Result != v1alpha1.TurnFailed && status.Phase != v1alpha1.ChatRequiresAction
+	return !s.IsCommitted() || status.Result != v1beta1.TurnFailed && status.Phase != v1beta1.ChatRequiresAction
 }
 
 func storyOf(e exchange, send func(turn.Event) error) *turn.Story {
 	s := &turn.Story{Message: e.message.Name, ClientTools: turn.ClientTools(e.chat), Send: send,
 		JSON: turn.OutputOf(e.chat, e.message) != nil}
-	ready := meta.FindStatusCondition(e.message.Status.Conditions, v1alpha1.ConditionReady)
-	if ready != nil && ready.Status != metav1.ConditionUnknown && e.message.Spec.Role == v1alpha1.RoleUser {
+	ready := meta.FindStatusCondition(e.message.Status.Conditions, v1beta1.ConditionReady)
+	if ready != nil && ready.Status != metav1.ConditionUnknown && e.message.Spec.Role == v1beta1.RoleUser {
 		s.Ready = ready
 	}
 	return s
@@ -103,7 +103,7 @@ func storyOf(e exchange, send func(turn.Event) error) *turn.Story {
 func (b *backend) follow(ctx context.Context, by caller, e exchange, send func(stream.Event) error,
 	alive func() error) error {
 	err := b.Follow(ctx, Follow{Token: by.token, Access: auth.Access{Namespace: e.chat.Namespace, Chat: e.chat.Name},
-		From: func(chat *v1alpha1.Chat) follow.Position { return follow.Before(chat, e.message) }, Send: send, Alive: alive})
+		From: func(chat *v1beta1.Chat) follow.Position { return follow.Before(chat, e.message) }, Send: send, Alive: alive})
 	if errors.Is(err, errOver) {
 		return nil
 	}
@@ -137,8 +137,8 @@ func (l *listener) tick() error {
 	const patience = 2
 	l.ticks++
 	if s := l.story.Status(); l.ticks >= patience && !l.story.IsCommitted() && s != nil &&
-		(s.Ready == metav1.ConditionFalse || s.Reason == string(v1alpha1.ReasonArchived)) {
-		why := &stream.Error{Reason: v1alpha1.ErrorReason(s.Reason), Message: s.Message}
+		(s.Ready == metav1.ConditionFalse || s.Reason == string(v1beta1.ReasonArchived)) {
+		why := &stream.Error{Reason: v1beta1.ErrorReason(s.Reason), Message: s.Message}
 		if err := l.story.End(turn.End{Outcome: turn.Failed, Error: why}); err != nil {
 			return err
 		}
@@ -156,19 +156,19 @@ type rejection struct{ why *stream.Error }
 func (r *rejection) Error() string { return r.why.Message }
 
 // rejectionOf is why a message will never be answered; nil if it may be.
-func rejectionOf(m *v1alpha1.ChatMessage) *rejection {
-	if m.Status.State != v1alpha1.MessageRejected && m.Status.State != v1alpha1.MessageSuperseded {
+func rejectionOf(m *v1beta1.ChatMessage) *rejection {
+	if m.Status.State != v1beta1.MessageRejected && m.Status.State != v1beta1.MessageSuperseded {
 		return nil
 	}
-	why := &stream.Error{Reason: v1alpha1.ErrorReason(m.Status.State), Message: "the chat does not take the message"}
-	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-		why.Reason, why.Message = v1alpha1.ErrorReason(ready.Reason), ready.Message
+	why := &stream.Error{Reason: v1beta1.ErrorReason(m.Status.State), Message: "the chat does not take the message"}
+	if ready := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionReady); ready != nil {
+		why.Reason, why.Message = v1beta1.ErrorReason(ready.Reason), ready.Message
 	}
 	return &rejection{why}
 }
 
 // watch calls stop when the message is rejected or deleted. A watch that the API server ends is started again.
-func (b *backend) watch(ctx context.Context, m *v1alpha1.ChatMessage, stop context.CancelCauseFunc) {
+func (b *backend) watch(ctx context.Context, m *v1beta1.ChatMessage, stop context.CancelCauseFunc) {
 	for pauses := retry.APIServer.Start(); ctx.Err() == nil; {
 		events, err := b.Client.Messages(m.Namespace).Watch(ctx,
 			metav1.ListOptions{FieldSelector: "metadata.name=" + m.Name})
@@ -183,17 +183,17 @@ func (b *backend) watch(ctx context.Context, m *v1alpha1.ChatMessage, stop conte
 }
 
 // readWatch reads a watch, and reports whether the message is committed, rejected or deleted.
-func readWatch(events watch.Interface, m *v1alpha1.ChatMessage, stop context.CancelCauseFunc) (final bool) {
+func readWatch(events watch.Interface, m *v1beta1.ChatMessage, stop context.CancelCauseFunc) (final bool) {
 	defer events.Stop()
 	for e := range events.ResultChan() {
-		now, ok := e.Object.(*v1alpha1.ChatMessage)
+		now, ok := e.Object.(*v1beta1.ChatMessage)
 		switch {
 		case !ok:
 			return false
 		case e.Type == watch.Deleted:
 			stop(&rejection{&stream.Error{Reason: turn.MessageDeleted, Message: fmt.Sprintf("message %s was deleted", m.Name)}})
 			return true
-		case now.Status.State == v1alpha1.MessageCommitted:
+		case now.Status.State == v1beta1.MessageCommitted:
 			return true
 		}
 		if rejected := rejectionOf(now); rejected != nil {

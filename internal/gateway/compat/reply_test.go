@@ -15,7 +15,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/responses"
@@ -33,10 +33,10 @@ type event struct {
 // says is a chat that says so many bytes to message m.
 func says(bytes int) func(context.Context, Follow) error {
 	return follows(
-		event{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}},
+		event{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1beta1.RoleUser}}},
 		event{stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: 1, Seq: 1,
-			Role: string(v1alpha1.RoleAssistant), Part: parts.Part{Type: parts.Text, Text: strings.Repeat("a", bytes)}}},
-		event{stream.EventStatus, stream.Status{Turn: "m", Result: v1alpha1.TurnInterrupted}})
+			Role: string(v1beta1.RoleAssistant), Part: parts.Part{Type: parts.Text, Text: strings.Repeat("a", bytes)}}},
+		event{stream.EventStatus, stream.Status{Turn: "m", Result: v1beta1.TurnInterrupted}})
 }
 
 // follows is a chat with these events.
@@ -77,9 +77,9 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 			w := httptest.NewRecorder()
 			call := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil),
 				control: http.NewResponseController(w), out: slowclient.New(w, writeTimeout), by: caller{name: "anna"}}
-			begun := exchange{chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
-				message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
-					Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}
+			begun := exchange{chat: &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+				message: &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
+					Status: v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted}}}
 			_ = s.stream(call, begun, completions.NewStream(call.answer(begun), call.send)) // The client is told.
 			check.Contains(t, w.Body.String(), c.want)
 			for _, lease := range before {
@@ -94,15 +94,15 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 
 func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 	asked := event{stream.EventMessage,
-		stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}}
-	waits := func(on v1alpha1.WaitFor) event {
-		return event{stream.EventStatus, stream.Status{Wait: &v1alpha1.ChatWait{For: on, Reason: "R", Message: "why"}}}
+		stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1beta1.RoleUser}}}
+	waits := func(on v1beta1.WaitFor) event {
+		return event{stream.EventStatus, stream.Status{Wait: &v1beta1.ChatWait{For: on, Reason: "R", Message: "why"}}}
 	}
 	goesOn, ended := event{stream.EventStatus, stream.Status{}}, event{stream.EventStatus,
-		stream.Status{Turn: "m", Result: v1alpha1.TurnInterrupted}}
-	begun := exchange{chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
-		message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
-			Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}
+		stream.Status{Turn: "m", Result: v1beta1.TurnInterrupted}}
+	begun := exchange{chat: &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+		message: &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
+			Status: v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted}}}
 	for protocol, c := range map[string]struct {
 		stream func(*call) audience
 		event  string
@@ -117,7 +117,7 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 	} {
 		t.Run(protocol, func(t *testing.T) {
 			s := &server{answers: limit.NewPerCaller(400, 200), backend: &backend{Options{
-				Follow: follows(asked, waits(v1alpha1.WaitForPod), goesOn, waits(v1alpha1.WaitForApproval), goesOn, ended)}}}
+				Follow: follows(asked, waits(v1beta1.WaitForPod), goesOn, waits(v1beta1.WaitForApproval), goesOn, ended)}}}
 			w := httptest.NewRecorder()
 			answer := &call{w: w, out: slowclient.New(w, writeTimeout), control: http.NewResponseController(w),
 				r: httptest.NewRequest(http.MethodPost, "/v1", nil)}

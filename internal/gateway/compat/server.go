@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/follow"
@@ -61,7 +61,7 @@ type Follow struct {
 	Token  string
 	Access auth.Access
 	// From is the position at which it begins.
-	From func(chat *v1alpha1.Chat) follow.Position
+	From func(chat *v1beta1.Chat) follow.Position
 	// Send takes an event. An error ends it.
 	Send func(stream.Event) error
 	// Alive is called every 15 seconds. An error ends it.

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 )
 
@@ -39,7 +39,7 @@ type Committed struct {
 	Attempt int32
 	Base    int64
 	// Follows are the commits of earlier messages, as this message or the generated message behind it records them.
-	Follows []v1alpha1.CommittedMessage
+	Follows []v1beta1.CommittedMessage
 	// Data is the encoded MessageCommitted.
 	Data json.RawMessage
 }
@@ -66,13 +66,13 @@ type Place struct {
 	// this name that was committed here with this version is the expected one.
 	Version int64
 	// Commit of a message of a person or a client; nil for a generated one, and if it is not known.
-	Commit *v1alpha1.CommittedMessage
+	Commit *v1beta1.CommittedMessage
 	// Follows are the commits before it that are known.
-	Follows []v1alpha1.CommittedMessage
+	Follows []v1beta1.CommittedMessage
 }
 
 // PlaceOf is the place of the message with a name, before the message next; nil for the newest.
-func PlaceOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Place {
+func PlaceOf(chat *v1beta1.Chat, name string, index int64, next *Committed) Place {
 	place := Place{Name: name, Index: index}
 	// The status records the commit of the message that began the turn, and of all behind the newest generated message.
 	if commit := history.RecordedBy(chat, name); commit != nil && commit.Position == index {
@@ -95,7 +95,7 @@ func PlaceOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Pla
 // Commit is the message at its place. The spec of a generated message has its commit. That of a message of a person or
 // a client is in the place, or else in its own status. It fails with ErrMissing for a message of another chat, and with
 // ErrUnsettled, also for a message that has left the history.
-func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Committed, error) {
+func Commit(chat *v1beta1.Chat, msg *v1beta1.ChatMessage, place Place) (*Committed, error) {
 	if err := belongs(chat, msg); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Commi
 		return nil, fmt.Errorf("%s is another message than the committed one: %w", msg.Name, ErrMissing)
 	case place.Commit != nil:
 		n.Parent, n.Version = place.Commit.Parent, place.Commit.HistoryVersion
-	case msg.Status.State == v1alpha1.MessageCommitted:
+	case msg.Status.State == v1beta1.MessageCommitted:
 	default:
 		return nil, fmt.Errorf("%s: %w", msg.Name, ErrUnsettled)
 	}
@@ -123,7 +123,7 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Commi
 }
 
 // belongs fails with ErrMissing for what is no message of the chat.
-func belongs(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) error {
+func belongs(chat *v1beta1.Chat, msg *v1beta1.ChatMessage) error {
 	switch uid := history.ChatUID(msg); {
 	case msg.Spec.IsNote():
 		return fmt.Errorf("%s is a note: %w", msg.Name, ErrMissing)
@@ -135,15 +135,15 @@ func belongs(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) error {
 	return nil
 }
 
-func messageOf(msg *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) stream.Message {
+func messageOf(msg *v1beta1.ChatMessage, commit *v1beta1.CommittedMessage) stream.Message {
 	m := stream.Message{
 		Name: msg.Name, UID: string(msg.UID), Role: msg.Spec.Role,
 		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts),
 		History:                   msg.Spec.History,
 		CreatedAt:                 msg.CreationTimestamp,
 		CallsCanceledReasonBefore: msg.Status.CallsCanceledReasonBefore,
-		CreatedBy:                 msg.Annotations[v1alpha1.AnnotationCreatedBy],
-		EditedBy:                  msg.Annotations[v1alpha1.AnnotationEditedBy],
+		CreatedBy:                 msg.Annotations[v1beta1.AnnotationCreatedBy],
+		EditedBy:                  msg.Annotations[v1beta1.AnnotationEditedBy],
 	}
 	for i := range m.Parts {
 		m.Parts[i].ProviderMetadata = ""

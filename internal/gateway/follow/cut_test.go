@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -53,7 +53,7 @@ func (w *world) talk() {
 		w.user(name, true)
 		w.attempt(1)
 		w.say(2)
-		w.step(v1alpha1.RoleAssistant)
+		w.step(v1beta1.RoleAssistant)
 	}
 }
 
@@ -104,7 +104,7 @@ var cuts = map[string]struct {
 		[]string{"say something about first", "said by c-1-1", "else"},
 	},
 	"an edit that is answered before anybody looks": {
-		func(w *world) { w.edit("second", "else"); w.step(v1alpha1.RoleAssistant) },
+		func(w *world) { w.edit("second", "else"); w.step(v1beta1.RoleAssistant) },
 		[]string{"say something about first", "said by c-1-1", "else", "said by c-5-1"},
 	},
 	"the question under way is edited twice": {
@@ -112,7 +112,7 @@ var cuts = map[string]struct {
 		[]string{"say something about first", "said by c-1-1", "no, this"},
 	},
 	"a reply is deleted and generated again": {
-		func(w *world) { w.cut(1); delete(w.messages, "c-1-1"); w.attempt(1); w.step(v1alpha1.RoleAssistant) },
+		func(w *world) { w.cut(1); delete(w.messages, "c-1-1"); w.attempt(1); w.step(v1beta1.RoleAssistant) },
 		[]string{"say something about first", "said by c-5-1"},
 	},
 	"the end is deleted": {
@@ -208,8 +208,8 @@ func TestInterruptedReplyIsCommittedAndEndsPreview(t *testing.T) {
 	}{
 		"something was said": {
 			func(w *world) {
-				w.step(v1alpha1.RoleAssistant)
-				w.messages["c-1-1"].Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
+				w.step(v1beta1.RoleAssistant)
+				w.messages["c-1-1"].Spec.Generation.Outcome = v1beta1.OutcomeInterrupted
 			},
 			[]string{"2.0.2", stream.EventStatus},
 		},
@@ -223,34 +223,34 @@ func TestInterruptedReplyIsCommittedAndEndsPreview(t *testing.T) {
 			w.change(func() { w.user("first", true); w.attempt(1); w.say(1) })
 			c := w.follow(t, Position{}, 0)
 			c.waitID("1.1.1.1")
-			w.change(func() { w.chat.Status.Phase = v1alpha1.ChatInterrupting })
+			w.change(func() { w.chat.Status.Phase = v1beta1.ChatInterrupting })
 			c.wait("the interruption", func(events []stream.Event) bool { return count(events, stream.EventStatus) == 2 })
 			w.change(func() { w.say(1) }) // its last words
 			before := len(c.waitID("1.1.2.1"))
-			w.change(func() { tt.end(w); w.chat.Status.Phase = v1alpha1.ChatWaiting })
+			w.change(func() { tt.end(w); w.chat.Status.Phase = v1beta1.ChatWaiting })
 			check.Equal(t, "events", tt.want, show(c.settled(2)[before:]))
 		})
 	}
 }
 
 // act lets the turn wait for people, as it does once a step with calls is committed.
-func (w *world) act(calls ...v1alpha1.PendingToolCall) {
-	w.chat.Status.Phase = v1alpha1.ChatRequiresAction
-	w.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Message: w.chat.Status.History.Head,
+func (w *world) act(calls ...v1beta1.PendingToolCall) {
+	w.chat.Status.Phase = v1beta1.ChatRequiresAction
+	w.chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{Message: w.chat.Status.History.Head,
 		Deadline: metav1.NewTime(time.Unix(1_800_000_000, 0)), ToolCalls: calls}
 }
 
 func TestRequiredActionIsSentOnceAndPerDecision(t *testing.T) {
 	w := newWorld()
-	call := v1alpha1.PendingToolCall{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`,
-		Kind: v1alpha1.RequiresClient}
+	call := v1beta1.PendingToolCall{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`,
+		Kind: v1beta1.RequiresClient}
 	w.change(func() {
 		w.user("first", true)
 		w.attempt(1)
-		w.step(v1alpha1.RoleAssistant)
+		w.step(v1beta1.RoleAssistant)
 		w.act(call)
-		w.chat.Status.LastError = &v1alpha1.LastError{
-			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1beta1.LastError{
+			GenerationError: v1beta1.GenerationError{Reason: v1beta1.ErrorOverloaded}}
 	})
 	c := w.follow(t, Position{}, 0)
 	got := c.waitName(stream.EventRequiresAction)
@@ -258,26 +258,26 @@ func TestRequiredActionIsSentOnceAndPerDecision(t *testing.T) {
 		stream.EventRequiresAction}, show(got))
 	a := decode[stream.RequiresAction](t, got[len(got)-1])
 	if a.HistoryVersion != 2 || a.Deadline.Unix() != 1_800_000_000 || a.Message != "c-1-1" ||
-		!cmp.Equal(a.ToolCalls, []v1alpha1.PendingToolCall{call}) {
+		!cmp.Equal(a.ToolCalls, []v1beta1.PendingToolCall{call}) {
 		t.Errorf("got %+v", a)
 	}
 	w.change(func() {
 		w.chat.Status.RequiresAction = w.chat.Status.RequiresAction.DeepCopy()
-		w.chat.Status.RequiresAction.ToolCalls[0].Decision = &v1alpha1.ToolDecision{ID: "call_1",
-			Decision: v1alpha1.DecisionApprove, Approval: "a"}
-		w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "next"}}
+		w.chat.Status.RequiresAction.ToolCalls[0].Decision = &v1beta1.ToolDecision{ID: "call_1",
+			Decision: v1beta1.DecisionApprove, Approval: "a"}
+		w.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "next"}}
 	})
 	got = c.wait("the decision", func(events []stream.Event) bool {
 		return count(events, stream.EventQueueUpdate) == 2 && count(events, stream.EventRequiresAction) == 2
 	})
 	a = decode[stream.RequiresAction](t, got[len(got)-1])
-	if d := a.ToolCalls[0].Decision; a.HistoryVersion != 2 || d == nil || d.Decision != v1alpha1.DecisionApprove {
+	if d := a.ToolCalls[0].Decision; a.HistoryVersion != 2 || d == nil || d.Decision != v1beta1.DecisionApprove {
 		t.Errorf("got %+v", a)
 	}
 	w.change(func() { w.chat.Status.Queue = nil })
 	c.wait("the queue", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 3 })
 	w.change(func() { w.chat.Status.RequiresAction = nil; w.chat.Status.History.Version++; w.attempt(1) })
-	w.change(func() { w.step(v1alpha1.RoleAssistant); w.act(call) })
+	w.change(func() { w.step(v1beta1.RoleAssistant); w.act(call) })
 	got = c.wait("another action", func(events []stream.Event) bool {
 		return count(events, stream.EventRequiresAction) >= 3
 	})
@@ -288,16 +288,16 @@ func TestRequiredActionIsSentOnceAndPerDecision(t *testing.T) {
 
 func TestClientResultsAreSentBeforeTheirStatusUpdate(t *testing.T) {
 	w := newWorld()
-	w.change(func() { w.user("first", true); w.attempt(1); w.step(v1alpha1.RoleAssistant); w.act() })
+	w.change(func() { w.user("first", true); w.attempt(1); w.step(v1beta1.RoleAssistant); w.act() })
 	c := w.follow(t, Position{}, 0)
 	c.waitID("2.0.2")
 	w.change(func() {
 		h := &w.chat.Status.History
 		w.chat.Status.Turn = w.chat.Status.Turn.DeepCopy()
-		w.chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "results", Parent: h.Head, Position: h.Length,
+		w.chat.Status.Internal.Tail = []v1beta1.CommittedMessage{{Message: "results", Parent: h.Head, Position: h.Length,
 			HistoryVersion: h.Version + 1}}
 		h.Version, h.Head, h.Length = h.Version+1, "results", h.Length+1
-		w.holds(chattest.Brings("c", "results", v1alpha1.ToolResult{ID: "call_1", Output: `{"number":4711}`}))
+		w.holds(chattest.Brings("c", "results", v1beta1.ToolResult{ID: "call_1", Output: `{"number":4711}`}))
 		w.chat.Status.RequiresAction = nil
 		w.attempt(1)
 		w.say(1)
@@ -306,7 +306,7 @@ func TestClientResultsAreSentBeforeTheirStatusUpdate(t *testing.T) {
 	m := decode[stream.MessageCommitted](t, got[slices.IndexFunc(got, func(e stream.Event) bool {
 		return short(e.ID) == "3.0.3"
 	})])
-	if m.Message.Role != v1alpha1.RoleTool || m.Message.Parts[0].ToolResult.Output != `{"number":4711}` ||
+	if m.Message.Role != v1beta1.RoleTool || m.Message.Parts[0].ToolResult.Output != `{"number":4711}` ||
 		count(got, stream.EventHistoryReset) > 0 {
 		t.Errorf("got %+v in %v", m, show(got))
 	}
@@ -322,10 +322,10 @@ func TestMessageLeavingWhileSentHoldsNothingUp(t *testing.T) {
 	gets := 0
 	w.onGet = func(Place) {
 		if gets++; gets == 2 {
-			w.messages["first"].Status.State = v1alpha1.MessageSuperseded
+			w.messages["first"].Status.State = v1beta1.MessageSuperseded
 			w.chat = w.chat.DeepCopy()
 			w.chat.Status.Turn = nil
-			w.chat.Status.History = v1alpha1.HistoryStatus{Version: 2}
+			w.chat.Status.History = v1beta1.HistoryStatus{Version: 2}
 		}
 	}
 	w.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -22,12 +22,12 @@ var story = []struct {
 	{func(w *world) { w.user("q1", false); w.attempt(1) }, "1.0.1"},
 	{func(w *world) { w.say(3) }, "1.1.3.1"},
 	{func(w *world) { w.attempt(2); w.say(2) }, "1.2.2.1"},
-	{func(w *world) { w.settle(); w.step(v1alpha1.RoleAssistant); w.attempt(1) }, "2.0.2"},
+	{func(w *world) { w.settle(); w.step(v1beta1.RoleAssistant); w.attempt(1) }, "2.0.2"},
 	{func(w *world) { w.say(1) }, "2.1.1.2"},
-	{func(w *world) { w.step(v1alpha1.RoleTool); w.attempt(1); w.say(2) }, "3.1.2.3"},
-	{func(w *world) { w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "q2"}} }, ""},
+	{func(w *world) { w.step(v1beta1.RoleTool); w.attempt(1); w.say(2) }, "3.1.2.3"},
+	{func(w *world) { w.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "q2"}} }, ""},
 	{func(w *world) {
-		w.step(v1alpha1.RoleAssistant)
+		w.step(v1beta1.RoleAssistant)
 		w.chat.Status.History.Version-- // one write commits both
 		w.user("q2", true)
 		w.chat.Status.Queue = nil
@@ -36,11 +36,11 @@ var story = []struct {
 	{func(w *world) { w.say(2) }, "4.1.2.5"},
 	{func(w *world) {
 		w.chat.Status.Generation = nil
-		w.chat.Status.LastError = &v1alpha1.LastError{
-			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1beta1.LastError{
+			GenerationError: v1beta1.GenerationError{Reason: v1beta1.ErrorOverloaded}}
 	}, ""},
 	{func(w *world) { w.user("q3", false); w.attempt(1); w.say(1) }, "5.1.1.6"},
-	{func(w *world) { w.step(v1alpha1.RoleAssistant) }, "6.0.7"},
+	{func(w *world) { w.step(v1beta1.RoleAssistant) }, "6.0.7"},
 }
 
 var storyIDs = strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 3.1.2.3 " +
@@ -107,8 +107,8 @@ func TestTheOrderIsMessagesQueueStatusErrorParts(t *testing.T) {
 		w.user("q1", false)
 		w.attempt(1)
 		w.say(1)
-		w.chat.Status.LastError = &v1alpha1.LastError{
-			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1beta1.LastError{
+			GenerationError: v1beta1.GenerationError{Reason: v1beta1.ErrorOverloaded}}
 	})
 	got := show(w.follow(t, Position{}, 0).waitID("1.1.1.1"))
 	check.Equal(t, "events", []string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, stream.EventError,
@@ -159,7 +159,7 @@ func TestAbandonedAttemptResetsPreview(t *testing.T) {
 			}
 		}
 	}
-	w.change(func() { w.say(1); w.step(v1alpha1.RoleAssistant) })
+	w.change(func() { w.say(1); w.step(v1beta1.RoleAssistant) })
 	check.Equal(t, "preview resets", 1, count(c.waitID("2.0.2"), stream.EventPreviewReset))
 }
 
@@ -168,7 +168,7 @@ func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{Now: true}, 0)
 	c.waitID("1.1.2.1")
-	w.change(func() { w.step(v1alpha1.RoleAssistant) })
+	w.change(func() { w.step(v1beta1.RoleAssistant) })
 	got := numbered(c.waitID("2.0.2"))
 	check.Equal(t, "events", []string{"1.1.1.1", "1.1.2.1", "2.0.2"}, show(got))
 }
@@ -176,8 +176,8 @@ func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
 func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	w := newWorld()
 	fail := func() {
-		w.chat.Status.LastError = &v1alpha1.LastError{
-			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1beta1.LastError{
+			GenerationError: v1beta1.GenerationError{Reason: v1beta1.ErrorOverloaded}}
 	}
 	w.change(func() { w.user("q1", false); fail() })
 	c := w.follow(t, Position{}, 0)
@@ -185,7 +185,7 @@ func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	w.change(func() { w.chat.Status.Model = "m"; fail() })
 	w.change(func() { w.settle(); w.user("q2", true); fail() })
 	got := c.wait("a second error", func(events []stream.Event) bool { return count(events, stream.EventError) == 2 })
-	if e := decode[stream.Error](t, got[len(got)-1]); e.HistoryVersion != 2 || e.Reason != v1alpha1.ErrorOverloaded {
+	if e := decode[stream.Error](t, got[len(got)-1]); e.HistoryVersion != 2 || e.Reason != v1beta1.ErrorOverloaded {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -197,7 +197,7 @@ func TestFailedAttemptSendsOneRetryAndResetsPreview(t *testing.T) {
 	c.waitID("1.1.2.1")
 	retry := func(attempt int32) {
 		w.chat.Status.Generation = nil
-		w.chat.Status.Retry = &v1alpha1.RetryStatus{Attempt: attempt, Reason: v1alpha1.ErrorOverloaded, ModelConfig: "next"}
+		w.chat.Status.Retry = &v1beta1.RetryStatus{Attempt: attempt, Reason: v1beta1.ErrorOverloaded, ModelConfig: "next"}
 	}
 	w.change(func() { retry(1) })
 	c.waitName(stream.EventRetry)
@@ -206,7 +206,7 @@ func TestFailedAttemptSendsOneRetryAndResetsPreview(t *testing.T) {
 	w.change(func() { retry(2) })
 	got := c.wait("a second retry", func(events []stream.Event) bool { return count(events, stream.EventRetry) == 2 })
 	if r := decode[stream.Retry](t, got[len(got)-1]); r.HistoryVersion != 1 || r.Attempt != 2 ||
-		r.Reason != v1alpha1.ErrorOverloaded || r.ModelConfig != "next" {
+		r.Reason != v1beta1.ErrorOverloaded || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
 	check.Equal(t, "previews are void", 1, count(got, stream.EventPreviewReset))
@@ -274,7 +274,7 @@ func TestReplacedChatIsToldToAReturningClient(t *testing.T) {
 				w.user("q1", true)
 				w.attempt(1)
 				w.say(2)
-				w.step(v1alpha1.RoleAssistant)
+				w.step(v1beta1.RoleAssistant)
 			})
 			got := w.follow(t, at(t, id), 0).waitName(stream.EventStatus)
 			want := []string{stream.EventHistoryReset, "1.0.1", "2.0.2", stream.EventQueueUpdate, stream.EventStatus}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/internal/netguard/retry"
@@ -25,7 +25,7 @@ import (
 // Chats is the state of one chat.
 type Chats interface {
 	// Latest is the newest known chat, nil if it does not exist. It must not be changed.
-	Latest() *v1alpha1.Chat
+	Latest() *v1beta1.Chat
 	// Changed carries a value when Latest may have changed. Values that are not received in time are merged.
 	Changed() <-chan struct{}
 }
@@ -34,7 +34,7 @@ type Chats interface {
 type Messages interface {
 	// Get finds the message that is at a place of the chat's history now. It fails with ErrMissing, with ErrUnsettled, or
 	// with a temporary error.
-	Get(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error)
+	Get(ctx context.Context, chat *v1beta1.Chat, place Place) (*Committed, error)
 }
 
 // Follower follows one chat for one client.
@@ -118,7 +118,7 @@ func (f *Follower) begin(from Position) {
 
 // step sends what is new in a state of the chat. It returns a channel that fires when a step has to be repeated because
 // something could not be read.
-func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan time.Time, err error) {
+func (f *Follower) step(ctx context.Context, chat *v1beta1.Chat) (again <-chan time.Time, err error) {
 	news, err := f.transcript.news(ctx, chat)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -197,7 +197,7 @@ type live struct {
 }
 
 // follow reads the running attempt, if there is one, behind a number.
-func (l *live) follow(ctx context.Context, chat *v1alpha1.Chat, after int64) {
+func (l *live) follow(ctx context.Context, chat *v1beta1.Chat, after int64) {
 	g := chat.Status.Generation
 	if g == nil || l.parts == nil {
 		l.stop()

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // keepBytes is how much of a long history is kept in memory while it is walked back from its head. The rest is fetched
@@ -47,13 +47,13 @@ func (c *cursor) held() preview {
 }
 
 // isCurrent reports whether the preview's attempt is the running one.
-func (p preview) isCurrent(chat *v1alpha1.Chat) bool {
+func (p preview) isCurrent(chat *v1beta1.Chat) bool {
 	g := chat.Status.Generation
 	return g != nil && p.attempt == g.Attempt && p.version == chat.Status.History.Version
 }
 
 // isVoid reports whether the client has parts of an attempt that does not run.
-func (p preview) isVoid(chat *v1alpha1.Chat) bool {
+func (p preview) isVoid(chat *v1beta1.Chat) bool {
 	return p.attempt > 0 && p.seq > 0 && !p.isCurrent(chat)
 }
 
@@ -79,7 +79,7 @@ type goal struct {
 }
 
 // start is the goal of a walk for a client that has nothing.
-func (c *cursor) start(chat *v1alpha1.Chat) goal {
+func (c *cursor) start(chat *v1beta1.Chat) goal {
 	if c.last == 0 {
 		return goal{}
 	}
@@ -87,7 +87,7 @@ func (c *cursor) start(chat *v1alpha1.Chat) goal {
 }
 
 // goal derives from the client's position where a walk ends. It is false if no walk can end there.
-func (c *cursor) goal(chat *v1alpha1.Chat) (g goal, possible bool) {
+func (c *cursor) goal(chat *v1beta1.Chat) (g goal, possible bool) {
 	history := chat.Status.History
 	switch p := c.resume; {
 	case p == nil && c.uid != chat.UID, p != nil && p.Chat != "" && p.Chat != identity(chat.UID):
@@ -138,7 +138,7 @@ func (t *transcript) add(n *news, place Place, message *Committed) {
 }
 
 // news finds what to send. It changes nothing, so it can be called again after an error.
-func (t *transcript) news(ctx context.Context, chat *v1alpha1.Chat) (news, error) {
+func (t *transcript) news(ctx context.Context, chat *v1beta1.Chat) (news, error) {
 	if t.at.resume == nil && t.at.uid == chat.UID && t.at.version == chat.Status.History.Version {
 		return news{final: t.at.final}, nil
 	}
@@ -162,7 +162,7 @@ func (t *transcript) news(ctx context.Context, chat *v1alpha1.Chat) (news, error
 
 // walk collects the messages from the chat's head back to a goal, and reports whether the goal is part of the history.
 // A missing message ends the walk: what is before it cannot be found.
-func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n news, reached bool, err error) {
+func (t *transcript) walk(ctx context.Context, chat *v1beta1.Chat, g goal) (n news, reached bool, err error) {
 	defer func() { slices.Reverse(n.messages) }()
 	var next *Committed
 	name := chat.Status.History.Head
@@ -190,7 +190,7 @@ func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n n
 }
 
 // isGoal reports whether the message at a place is the one at which the walk ends. Next is the one behind it, if any.
-func (t *transcript) isGoal(ctx context.Context, chat *v1alpha1.Chat, g goal, place Place, next *Committed) (bool,
+func (t *transcript) isGoal(ctx context.Context, chat *v1beta1.Chat, g goal, place Place, next *Committed) (bool,
 	error) {
 	switch {
 	case g.head != "" && g.head != place.Name:

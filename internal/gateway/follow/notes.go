@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // NoteRef identifies a message for people only, without its content.
@@ -30,8 +30,8 @@ type NoteRef struct {
 }
 
 // NoteOf returns the reference of a message, if that is a note with a place in the chat.
-func NoteOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (NoteRef, bool) {
-	if !msg.Spec.IsNote() || msg.Spec.ChatRef.Name != chat.Name || msg.Status.State != v1alpha1.MessageNoted ||
+func NoteOf(chat *v1beta1.Chat, msg *v1beta1.ChatMessage) (NoteRef, bool) {
+	if !msg.Spec.IsNote() || msg.Spec.ChatRef.Name != chat.Name || msg.Status.State != v1beta1.MessageNoted ||
 		msg.Status.ChatUID != string(chat.UID) || msg.Status.Index == nil || !msg.DeletionTimestamp.IsZero() {
 		return NoteRef{}, false
 	}
@@ -42,10 +42,10 @@ func NoteOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (NoteRef, bool) {
 // Notes finds the messages of a chat that are for people only. They are not part of the history.
 type Notes interface {
 	// Of lists those that have a place in the chat, in any order. Chats reports when they may have changed.
-	Of(chat *v1alpha1.Chat) []NoteRef
+	Of(chat *v1beta1.Chat) []NoteRef
 	// Read reads one, of that generation or a later one, which the caller may not change. It fails with ErrMissing, or
 	// with a temporary error.
-	Read(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) (*v1alpha1.ChatMessage, error)
+	Read(ctx context.Context, chat *v1beta1.Chat, note NoteRef) (*v1beta1.ChatMessage, error)
 }
 
 // notes sends notes, each at its place, and again when it was edited.
@@ -59,7 +59,7 @@ type notes struct {
 }
 
 // begin finds the notes that the client does not have. With fromNow, existing notes count as sent. With void, none do.
-func (n *notes) begin(chat *v1alpha1.Chat, fromNow, void bool) {
+func (n *notes) begin(chat *v1beta1.Chat, fromNow, void bool) {
 	n.pending = nil
 	if n.source == nil {
 		return
@@ -81,7 +81,7 @@ func (n *notes) begin(chat *v1alpha1.Chat, fromNow, void bool) {
 }
 
 // sendBefore sends the notes that stand before the message of that index.
-func (n *notes) sendBefore(ctx context.Context, chat *v1alpha1.Chat, index int64) error {
+func (n *notes) sendBefore(ctx context.Context, chat *v1beta1.Chat, index int64) error {
 	for len(n.pending) > 0 && n.pending[0].Before <= index {
 		if err := n.send(ctx, chat, n.pending[0]); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (n *notes) sendBefore(ctx context.Context, chat *v1alpha1.Chat, index int64
 }
 
 // end sends the other notes, and which were deleted.
-func (n *notes) end(ctx context.Context, chat *v1alpha1.Chat) error {
+func (n *notes) end(ctx context.Context, chat *v1beta1.Chat) error {
 	if err := n.sendBefore(ctx, chat, math.MaxInt64); err != nil || len(n.sent) == 0 {
 		return err
 	}
@@ -112,10 +112,10 @@ func (n *notes) end(ctx context.Context, chat *v1alpha1.Chat) error {
 	return nil
 }
 
-func (n *notes) send(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) error {
-	return fetch(ctx, n.memory, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+func (n *notes) send(ctx context.Context, chat *v1beta1.Chat, note NoteRef) error {
+	return fetch(ctx, n.memory, func(ctx context.Context) (*v1beta1.ChatMessage, error) {
 		return n.source.Read(ctx, chat, note)
-	}, func(msg *v1alpha1.ChatMessage) error {
+	}, func(msg *v1beta1.ChatMessage) error {
 		is, ok := NoteOf(chat, msg)
 		if !ok {
 			return nil

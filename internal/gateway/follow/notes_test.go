@@ -8,16 +8,16 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // note is a message for people alone, before the message of that index.
 func (w *world) note(name string, before, generation int64) {
-	w.said(name, chattest.Content("note "+name), func(m *v1alpha1.ChatMessage) {
-		m.Generation, m.Spec.Visibility = generation, v1alpha1.VisibleToUsers
-		m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(w.chat.UID), Index: &before}
+	w.said(name, chattest.Content("note "+name), func(m *v1beta1.ChatMessage) {
+		m.Generation, m.Spec.Visibility = generation, v1beta1.VisibleToUsers
+		m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageNoted, ChatUID: string(w.chat.UID), Index: &before}
 	})
 }
 
@@ -32,7 +32,7 @@ func transcriptOf(t *testing.T, events []stream.Event) (told []string) {
 			told = append(told, e.Name)
 		case stream.EventNote:
 			n := decode[stream.Note](t, e)
-			if n.Message.Visibility != v1alpha1.VisibleToUsers || n.Message.Content != "note "+n.Message.Name || e.ID != "" {
+			if n.Message.Visibility != v1beta1.VisibleToUsers || n.Message.Content != "note "+n.Message.Name || e.ID != "" {
 				t.Errorf("the note is %+v, its id %q", n, e.ID)
 			}
 			told = append(told, fmt.Sprintf("%s@%d/%d", n.Message.Name, n.Index, n.Generation))
@@ -60,7 +60,7 @@ func TestNotesAreToldAtTheirPlaces(t *testing.T) {
 		w.note("amid", 2, 1)
 		w.note("amid-too", 2, 3)
 		w.note("behind-a-cut", 9, 1)
-		w.said("unplaced", func(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToUsers })
+		w.said("unplaced", func(m *v1beta1.ChatMessage) { m.Spec.Visibility = v1beta1.VisibleToUsers })
 		w.note("of-another-chat", 1, 1)
 		w.messages["of-another-chat"].Status.ChatUID = "uid-0"
 		w.failures = 1
@@ -85,7 +85,7 @@ func TestNoteCreationEditAndDeletionAreStreamed(t *testing.T) {
 		{func() { w.note("new", 1, 1) }, "new@1/1"},
 		{func() { w.note("new", 1, 2) }, "new@1/2"},
 		{func() { delete(w.messages, "old") }, "no old"},
-		{func() { w.step(v1alpha1.RoleAssistant) }, "2.0.2"},
+		{func() { w.step(v1beta1.RoleAssistant) }, "2.0.2"},
 	} {
 		w.change(step.do)
 		come = append(come, step.told)
@@ -106,7 +106,7 @@ func TestAResetTellsTheNotesAgain(t *testing.T) {
 // Whoever may delete messages can create a note under the name of one.
 func TestANoteIsNoMessageOfTheHistory(t *testing.T) {
 	w := newWorld()
-	w.change(func() { w.talk(); w.messages["second"].Spec.Visibility = v1alpha1.VisibleToUsers })
+	w.change(func() { w.talk(); w.messages["second"].Spec.Visibility = v1beta1.VisibleToUsers })
 	got := w.follow(t, Position{}, 0).waitID("4.0.4")
 	check.Equal(t, "events", []string{"4.0.4"}, transcriptOf(t, got))
 }

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -26,17 +26,17 @@ func TestRetryEventReportsFailureAndDueTime(t *testing.T) {
 	failed := time.Unix(1_800_000_000, 500_000_000)
 	w.change(func() {
 		w.user("q1", true)
-		w.chat.Status.Retry = &v1alpha1.RetryStatus{
-			Attempt: 2, Action: v1alpha1.ActionCompact, FailedAt: metav1.NewMicroTime(failed),
+		w.chat.Status.Retry = &v1beta1.RetryStatus{
+			Attempt: 2, Action: v1beta1.ActionCompact, FailedAt: metav1.NewMicroTime(failed),
 			At:     metav1.NewMicroTime(failed.Add(1500 * time.Millisecond)),
-			Reason: v1alpha1.ErrorRateLimited, Message: "slow down", Provider: "openai", StatusCode: 429, ModelConfig: "next",
+			Reason: v1beta1.ErrorRateLimited, Message: "slow down", Provider: "openai", StatusCode: 429, ModelConfig: "next",
 		}
 	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventRetry)
 	r := decode[stream.Retry](t, got[len(got)-1])
-	if r.Attempt != 2 || r.Action != v1alpha1.ActionCompact ||
+	if r.Attempt != 2 || r.Action != v1beta1.ActionCompact ||
 		r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 ||
-		r.Reason != v1alpha1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
+		r.Reason != v1beta1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -45,13 +45,13 @@ func TestErrorCarriesMessageAdviceAndRetryability(t *testing.T) {
 	w := newWorld()
 	w.change(func() {
 		w.user("q1", true)
-		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorOverloaded, Message: "too busy", Advice: "wait", Provider: "anthropic", StatusCode: 529,
-			Retryable: true}, Action: v1alpha1.ActionExecuteTools}
+		w.chat.Status.LastError = &v1beta1.LastError{GenerationError: v1beta1.GenerationError{
+			Reason: v1beta1.ErrorOverloaded, Message: "too busy", Advice: "wait", Provider: "anthropic", StatusCode: 529,
+			Retryable: true}, Action: v1beta1.ActionExecuteTools}
 	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventError)
 	e := decode[stream.Error](t, got[len(got)-1])
-	if e.Message != "too busy" || e.Action != v1alpha1.ActionExecuteTools ||
+	if e.Message != "too busy" || e.Action != v1beta1.ActionExecuteTools ||
 		e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" ||
 		e.Text() != "too busy. wait" {
 		t.Errorf("got %+v", e)
@@ -60,11 +60,11 @@ func TestErrorCarriesMessageAdviceAndRetryability(t *testing.T) {
 
 func TestTheStatusNamesPodParentAndRoot(t *testing.T) {
 	w := newWorld()
-	root := v1alpha1.FamilyRoot{Name: "top", UID: "top-uid", Workspace: "top"}
+	root := v1beta1.FamilyRoot{Name: "top", UID: "top-uid", Workspace: "top"}
 	w.change(func() {
 		w.user("q1", true)
 		w.attempt(1)
-		w.chat.Spec.ParentRef, w.chat.Status.Root = &v1alpha1.ChatReference{Name: "above"}, &root
+		w.chat.Spec.ParentRef, w.chat.Status.Root = &v1beta1.ChatReference{Name: "above"}, &root
 	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventStatus)
 	if s := decode[stream.Status](t, got[len(got)-1]); s.Pod != "p" || s.Attempt != 1 || s.Parent != "above" ||
@@ -75,23 +75,23 @@ func TestTheStatusNamesPodParentAndRoot(t *testing.T) {
 
 func TestAMessageCarriesItsAccounts(t *testing.T) {
 	w := newWorld()
-	account := &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionThreshold, Messages: 7, ContextStart: 8}
-	full := &v1alpha1.ContextStatus{Tokens: 900, Limit: 1000, Compacted: true}
-	cost := &v1alpha1.Cost{Currency: "EUR"}
+	account := &v1beta1.CompactionAccount{Source: v1beta1.CompactionThreshold, Messages: 7, ContextStart: 8}
+	full := &v1beta1.ContextStatus{Tokens: 900, Limit: 1000, Compacted: true}
+	cost := &v1beta1.Cost{Currency: "EUR"}
 	w.change(func() {
 		w.user("q1", true)
 		w.attempt(1)
-		w.step(v1alpha1.RoleSystem)
+		w.step(v1beta1.RoleSystem)
 		g := w.messages["c-1-1"].Spec.Generation
-		g.Action, g.Compaction, g.Context, g.Cost, g.Usage = v1alpha1.ActionCompact, account, full, cost,
-			&v1alpha1.TokenUsage{}
+		g.Action, g.Compaction, g.Context, g.Cost, g.Usage = v1beta1.ActionCompact, account, full, cost,
+			&v1beta1.TokenUsage{}
 		g.Warnings = []string{"no thinking"}
 	})
 	got := w.follow(t, Position{}, 0).waitID("2.0.2")
 	m := decode[stream.MessageCommitted](t, got[1]).Message
 	if diff := cmp.Diff(account, m.Compaction); diff != "" || !cmp.Equal(full, m.Context) || !cmp.Equal(cost, m.Cost) ||
 		m.Usage == nil ||
-		m.Action != v1alpha1.ActionCompact || len(m.Warnings) != 1 {
+		m.Action != v1beta1.ActionCompact || len(m.Warnings) != 1 {
 		t.Errorf("got %+v %s", m, diff)
 	}
 }
@@ -100,7 +100,7 @@ func TestAMessageCarriesItsAccounts(t *testing.T) {
 func (w *world) wait(names ...string) {
 	w.chat.Status.Queue = nil
 	for _, name := range names {
-		w.chat.Status.Queue = append(w.chat.Status.Queue, v1alpha1.QueuedMessage{Name: name, Interrupts: name == "stop"})
+		w.chat.Status.Queue = append(w.chat.Status.Queue, v1beta1.QueuedMessage{Name: name, Interrupts: name == "stop"})
 	}
 }
 
@@ -111,16 +111,16 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 	w.change(func() {
 		w.user("q1", true)
 		w.attempt(1)
-		w.said("long", func(m *v1alpha1.ChatMessage) {
-			m.Spec.Content, m.Spec.WhenBusy, m.CreationTimestamp = text, v1alpha1.WhenBusyQueue, created
-			m.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "best"}
+		w.said("long", func(m *v1beta1.ChatMessage) {
+			m.Spec.Content, m.Spec.WhenBusy, m.CreationTimestamp = text, v1beta1.WhenBusyQueue, created
+			m.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: "best"}
 		})
-		w.said("files", func(m *v1alpha1.ChatMessage) {
-			m.Spec.Content, m.Spec.Parts = "", []v1alpha1.MessagePart{{Type: v1alpha1.PartFile},
-				{Type: v1alpha1.PartText, Text: &text}}
+		w.said("files", func(m *v1beta1.ChatMessage) {
+			m.Spec.Content, m.Spec.Parts = "", []v1beta1.MessagePart{{Type: v1beta1.PartFile},
+				{Type: v1beta1.PartText, Text: &text}}
 		})
-		w.said("foreign", func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = "other" })
-		w.said("stop", func(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToModel })
+		w.said("foreign", func(m *v1beta1.ChatMessage) { m.Spec.ChatRef.Name = "other" })
+		w.said("stop", func(m *v1beta1.ChatMessage) { m.Spec.Visibility = v1beta1.VisibleToModel })
 		w.wait("stop", "long", "files", "foreign", "gone")
 	})
 	c := w.follow(t, Position{}, 0)
@@ -135,7 +135,7 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 		!strings.HasSuffix(long.Preview, "…") {
 		t.Errorf("%d characters: %q", n, long.Preview)
 	}
-	if long.Model != "best" || long.WhenBusy != v1alpha1.WhenBusyQueue || !long.CreatedAt.Equal(&created) ||
+	if long.Model != "best" || long.WhenBusy != v1beta1.WhenBusyQueue || !long.CreatedAt.Equal(&created) ||
 		queue[2].Preview != long.Preview {
 		t.Errorf("got %+v", queue)
 	}
@@ -212,14 +212,14 @@ func TestWholeHistoryIsSentWithMinimalMemory(t *testing.T) {
 
 func TestCommittedMessageReportsAbandonedCallsBeforeStatusUpdate(t *testing.T) {
 	chat := newChat("uid-1")
-	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "b", Index: 2, HistoryVersion: 3}
-	chat.Status.Internal.Turn.CallsCanceledReasonBefore = v1alpha1.CallsFailed
-	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "a", HistoryVersion: 1,
-		CallsCanceledReasonBefore: v1alpha1.CallsTimedOut}}
+	chat.Status.Turn = &v1beta1.TurnStatus{Message: "b", Index: 2, HistoryVersion: 3}
+	chat.Status.Internal.Turn.CallsCanceledReasonBefore = v1beta1.CallsFailed
+	chat.Status.Internal.Tail = []v1beta1.CommittedMessage{{Message: "a", HistoryVersion: 1,
+		CallsCanceledReasonBefore: v1beta1.CallsTimedOut}}
 	for name, c := range map[string]struct {
 		index int64
-		want  v1alpha1.CallsCanceledReason
-	}{"b": {2, v1alpha1.CallsFailed}, "a": {0, v1alpha1.CallsTimedOut}} {
+		want  v1beta1.CallsCanceledReason
+	}{"b": {2, v1beta1.CallsFailed}, "a": {0, v1beta1.CallsTimedOut}} {
 		committed, err := Commit(chat, chattest.In("demo", chattest.User("c", name)), PlaceOf(chat, name, c.index, nil))
 		check.OK(t, err)
 		said := decode[stream.MessageCommitted](t, stream.Event{Data: committed.Data}).Message.CallsCanceledReasonBefore

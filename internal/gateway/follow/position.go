@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 )
 
@@ -93,7 +93,7 @@ func (p Position) String() string {
 
 // Before is the position right before a message: where the chat or the message says that it stands, or else at the end
 // of the history, which does not have the message yet. The message may be nil.
-func Before(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) Position {
+func Before(chat *v1beta1.Chat, message *v1beta1.ChatMessage) Position {
 	node := history.Node{Index: chat.Status.History.Length}
 	if message != nil {
 		if n := history.Of(chat, message); n.Placed && history.MayHold(chat, message) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -34,7 +34,7 @@ const (
 // Queue looks up messages that are not committed yet.
 type Queue interface {
 	// Look is what clients see of a queued message. It fails with ErrMissing, or with a temporary error.
-	Look(ctx context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error)
+	Look(ctx context.Context, chat *v1beta1.Chat, name string) (stream.QueuedMessage, error)
 }
 
 // present sends how the chat is now: the queue, the status, the error, the retry and the required action.
@@ -52,7 +52,7 @@ type present struct {
 func (p *present) forget() { p.queued, p.incomplete, p.sent = nil, false, nil }
 
 // send sends what the client does not have.
-func (p *present) send(ctx context.Context, chat *v1alpha1.Chat) error {
+func (p *present) send(ctx context.Context, chat *v1beta1.Chat) error {
 	if err := p.sendQueue(ctx, chat); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (p *present) send(ctx context.Context, chat *v1alpha1.Chat) error {
 }
 
 // sendOnce sends an event that follows from the chat alone, unless it was sent for the same state.
-func (p *present) sendOnce(chat *v1alpha1.Chat, name string, state, data any) error {
+func (p *present) sendOnce(chat *v1beta1.Chat, name string, state, data any) error {
 	if reflect.DeepEqual(p.sent[name], state) {
 		return nil
 	}
@@ -97,8 +97,8 @@ func (p *present) sendOnce(chat *v1alpha1.Chat, name string, state, data any) er
 }
 
 // sendQueue sends the queue if it has changed. A preview that cannot be read in time follows later.
-func (p *present) sendQueue(ctx context.Context, chat *v1alpha1.Chat) error {
-	isSame := func(sent stream.QueuedMessage, q v1alpha1.QueuedMessage) bool {
+func (p *present) sendQueue(ctx context.Context, chat *v1beta1.Chat) error {
+	isSame := func(sent stream.QueuedMessage, q v1beta1.QueuedMessage) bool {
 		return sent.Name == q.Name && sent.Interrupts == q.Interrupts
 	}
 	if p.queued != nil && !p.incomplete && slices.EqualFunc(p.queued, chat.Status.Queue, isSame) {
@@ -115,7 +115,7 @@ func (p *present) sendQueue(ctx context.Context, chat *v1alpha1.Chat) error {
 }
 
 // look is the queue with what is known of its messages. It reports whether that is all that can be.
-func (p *present) look(ctx context.Context, chat *v1alpha1.Chat) (queue []stream.QueuedMessage, whole bool) {
+func (p *present) look(ctx context.Context, chat *v1beta1.Chat) (queue []stream.QueuedMessage, whole bool) {
 	looking, cancel := context.WithTimeout(ctx, queuePatience)
 	defer cancel()
 	queue, whole = make([]stream.QueuedMessage, 0, len(chat.Status.Queue)), true
@@ -141,7 +141,7 @@ func (p *present) look(ctx context.Context, chat *v1alpha1.Chat) (queue []stream
 }
 
 // Queued is what clients see of a queued message. It fails with ErrMissing for a message of another chat.
-func Queued(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (stream.QueuedMessage, error) {
+func Queued(chat *v1beta1.Chat, msg *v1beta1.ChatMessage) (stream.QueuedMessage, error) {
 	if msg.Spec.ChatRef.Name != chat.Name || msg.Spec.Generation != nil {
 		return stream.QueuedMessage{}, ErrMissing
 	}
@@ -154,8 +154,8 @@ func Queued(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (stream.QueuedMessag
 }
 
 // previewOf is the first line of a message that people may see.
-func previewOf(msg *v1alpha1.ChatMessage) string {
-	if msg.Spec.Visibility == v1alpha1.VisibleToModel {
+func previewOf(msg *v1beta1.ChatMessage) string {
+	if msg.Spec.Visibility == v1beta1.VisibleToModel {
 		return ""
 	}
 	if msg.Spec.Content != "" {
@@ -188,7 +188,7 @@ func line(text string) string {
 	return clip.Ellipsis(clean, previewRunes)
 }
 
-func statusOf(chat *v1alpha1.Chat) stream.Status {
+func statusOf(chat *v1beta1.Chat) stream.Status {
 	s := stream.Status{
 		Phase:          chat.Status.Phase,
 		HistoryVersion: chat.Status.History.Version,
@@ -203,9 +203,9 @@ func statusOf(chat *v1alpha1.Chat) stream.Status {
 	}
 	for _, c := range chat.Status.Conditions {
 		switch {
-		case c.Type == v1alpha1.ConditionReady:
+		case c.Type == v1beta1.ConditionReady:
 			s.Ready, s.Reason, s.Message = c.Status, c.Reason, c.Message
-		case c.Type != v1alpha1.ConditionReconciling && c.Type != v1alpha1.ConditionStalled &&
+		case c.Type != v1beta1.ConditionReconciling && c.Type != v1beta1.ConditionStalled &&
 			c.Status == metav1.ConditionTrue:
 			s.Warnings = append(s.Warnings, stream.Warning{Type: c.Type, Reason: c.Reason, Message: c.Message})
 		}
@@ -219,7 +219,7 @@ func statusOf(chat *v1alpha1.Chat) stream.Status {
 	return s
 }
 
-func retryOf(chat *v1alpha1.Chat) stream.Retry {
+func retryOf(chat *v1beta1.Chat) stream.Retry {
 	r := chat.Status.Retry
 	retry := stream.Retry{
 		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, Action: r.Action, At: r.At,
@@ -232,7 +232,7 @@ func retryOf(chat *v1alpha1.Chat) stream.Retry {
 	return retry
 }
 
-func errorOf(chat *v1alpha1.Chat) stream.Error {
+func errorOf(chat *v1beta1.Chat) stream.Error {
 	e := chat.Status.LastError
 	return stream.Error{
 		HistoryVersion: chat.Status.History.Version,
@@ -241,7 +241,7 @@ func errorOf(chat *v1alpha1.Chat) stream.Error {
 	}
 }
 
-func actionOf(chat *v1alpha1.Chat) stream.RequiresAction {
+func actionOf(chat *v1beta1.Chat) stream.RequiresAction {
 	required := chat.Status.RequiresAction
 	return stream.RequiresAction{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline,
 		Message: required.Message, ToolCalls: required.ToolCalls}
@@ -262,7 +262,7 @@ type encoding struct {
 }
 
 // event returns the event of a name. Nil Encodings encode each one again.
-func (e *Encodings) event(chat *v1alpha1.Chat, name string, data any) (stream.Event, error) {
+func (e *Encodings) event(chat *v1beta1.Chat, name string, data any) (stream.Event, error) {
 	if e == nil || chat.ResourceVersion == "" {
 		return stream.New(name, "", data)
 	}

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/retry"
@@ -28,7 +28,7 @@ type transcript struct {
 }
 
 // send sends what was committed. What the client has is declared void first, if it is.
-func (t *transcript) send(ctx context.Context, chat *v1alpha1.Chat, n news) error {
+func (t *transcript) send(ctx context.Context, chat *v1beta1.Chat, n news) error {
 	defer t.memory.release(n.messages...)
 	if n.reset {
 		if err := t.out.send(stream.EventHistoryReset, struct{}{}); err != nil {
@@ -47,7 +47,7 @@ func (t *transcript) send(ctx context.Context, chat *v1alpha1.Chat, n news) erro
 }
 
 // sendAll sends messages, with the notes among and behind them.
-func (t *transcript) sendAll(ctx context.Context, chat *v1alpha1.Chat, messages []*item) error {
+func (t *transcript) sendAll(ctx context.Context, chat *v1beta1.Chat, messages []*item) error {
 	for _, item := range messages {
 		if err := t.notes.sendBefore(ctx, chat, item.place.Index); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (t *transcript) sendAll(ctx context.Context, chat *v1alpha1.Chat, messages 
 }
 
 // sendItem sends a message and releases its memory.
-func (t *transcript) sendItem(ctx context.Context, chat *v1alpha1.Chat, item *item) error {
+func (t *transcript) sendItem(ctx context.Context, chat *v1beta1.Chat, item *item) error {
 	send := func(message *Committed) error {
 		return t.out(stream.Event{Name: stream.EventMessage, ID: message.ID(), Data: message.Data})
 	}
@@ -114,7 +114,7 @@ func (t *transcript) appendParts(batch fanout.Batch) error {
 }
 
 // enter moves the cursor to the chat's head and to the running attempt.
-func (t *transcript) enter(chat *v1alpha1.Chat, n news) {
+func (t *transcript) enter(chat *v1beta1.Chat, n news) {
 	now := preview{version: chat.Status.History.Version}
 	if chat.Status.Generation != nil {
 		now.attempt = chat.Status.Generation.Attempt

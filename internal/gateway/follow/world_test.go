@@ -18,7 +18,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/test/kit/chattest"
@@ -28,8 +28,8 @@ import (
 // world is a chat, its messages and its relay, as a test says they are.
 type world struct {
 	mu       sync.Mutex
-	chat     *v1alpha1.Chat
-	messages map[string]*v1alpha1.ChatMessage
+	chat     *v1beta1.Chat
+	messages map[string]*v1beta1.ChatMessage
 	frames   map[fence.Fence][]parts.Frame
 	parts    *fanout.Hub // of frames
 	failures int         // of the next Gets and Looks
@@ -41,14 +41,14 @@ type world struct {
 }
 
 func newWorld() *world {
-	w := &world{messages: map[string]*v1alpha1.ChatMessage{}, frames: map[fence.Fence][]parts.Frame{},
+	w := &world{messages: map[string]*v1beta1.ChatMessage{}, frames: map[fence.Fence][]parts.Frame{},
 		changed: make(chan struct{})}
 	w.parts = fanout.New(w, 1<<20)
 	w.chat = newChat("uid-1")
 	return w
 }
 
-func newChat(uid types.UID) *v1alpha1.Chat {
+func newChat(uid types.UID) *v1beta1.Chat {
 	return chattest.In("demo", chattest.Chat("c", chattest.UID(uid)))
 }
 
@@ -89,7 +89,7 @@ func (w *world) view(ctx context.Context) *view {
 	return v
 }
 
-func (v *view) Latest() *v1alpha1.Chat {
+func (v *view) Latest() *v1beta1.Chat {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.chat
@@ -97,7 +97,7 @@ func (v *view) Latest() *v1alpha1.Chat {
 
 func (v *view) Changed() <-chan struct{} { return v.notices }
 
-func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
+func (w *world) Get(_ context.Context, chat *v1beta1.Chat, place Place) (*Committed, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failures > 0 {
@@ -128,7 +128,7 @@ func (w *world) countLent() {
 }
 
 // Of implements Notes.
-func (w *world) Of(chat *v1alpha1.Chat) (refs []NoteRef) {
+func (w *world) Of(chat *v1beta1.Chat) (refs []NoteRef) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, msg := range w.messages {
@@ -140,7 +140,7 @@ func (w *world) Of(chat *v1alpha1.Chat) (refs []NoteRef) {
 }
 
 // Read implements Notes.
-func (w *world) Read(_ context.Context, _ *v1alpha1.Chat, note NoteRef) (*v1alpha1.ChatMessage, error) {
+func (w *world) Read(_ context.Context, _ *v1beta1.Chat, note NoteRef) (*v1beta1.ChatMessage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failures > 0 {
@@ -155,7 +155,7 @@ func (w *world) Read(_ context.Context, _ *v1alpha1.Chat, note NoteRef) (*v1alph
 }
 
 // Look implements Queue.
-func (w *world) Look(_ context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error) {
+func (w *world) Look(_ context.Context, chat *v1beta1.Chat, name string) (stream.QueuedMessage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
@@ -197,7 +197,7 @@ func (w *world) user(name string, settled bool) {
 	index, parent := h.Length, h.Head
 	h.Version++
 	h.Length, h.Head = index+1, name
-	w.chat.Status.Turn = &v1alpha1.TurnStatus{Message: name, Parent: parent, Index: index, HistoryVersion: h.Version}
+	w.chat.Status.Turn = &v1beta1.TurnStatus{Message: name, Parent: parent, Index: index, HistoryVersion: h.Version}
 	w.chat.Status.LastError = nil
 	w.said(name, chattest.Content("say something about "+name))
 	if settled {
@@ -208,12 +208,12 @@ func (w *world) user(name string, settled bool) {
 // settle writes the status of the turn's message, which the operator does later.
 func (w *world) settle() {
 	turn := w.chat.Status.Turn
-	w.messages[turn.Message].Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted,
+	w.messages[turn.Message].Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted,
 		ChatUID: string(w.chat.UID), Parent: turn.Parent, Index: &turn.Index, HistoryVersion: turn.HistoryVersion}
 }
 
 // step commits what the attempt under way yielded.
-func (w *world) step(role v1alpha1.MessageRole) {
+func (w *world) step(role v1beta1.MessageRole) {
 	msg := chattest.Answer(w.chat)
 	chattest.Says("said by " + msg.Name)(msg)
 	msg.Spec.Role, msg.Spec.Parts[0].ProviderMetadata = role, "opaque"
@@ -224,18 +224,18 @@ func (w *world) step(role v1alpha1.MessageRole) {
 }
 
 // said is a message of a person that is there, and in no history.
-func (w *world) said(name string, change ...func(*v1alpha1.ChatMessage)) {
+func (w *world) said(name string, change ...func(*v1beta1.ChatMessage)) {
 	w.holds(chattest.User("c", name, append(change, chattest.Defaulted)...))
 }
 
-func (w *world) holds(msg *v1alpha1.ChatMessage) {
+func (w *world) holds(msg *v1beta1.ChatMessage) {
 	msg.UID = types.UID("uid-of-" + msg.Name)
 	w.messages[msg.Name] = msg
 }
 
 func (w *world) attempt(n int32) {
-	w.chat.Status.Phase = v1alpha1.ChatRunning
-	w.chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: n, Action: v1alpha1.ActionGenerateAssistant, Pod: "p"}
+	w.chat.Status.Phase = v1beta1.ChatRunning
+	w.chat.Status.Generation = &v1beta1.GenerationStatus{Attempt: n, Action: v1beta1.ActionGenerateAssistant, Pod: "p"}
 }
 
 func (w *world) say(n int) {

@@ -14,7 +14,7 @@ import (
 
 	restclient "k8s.io/client-go/rest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/test/kit/check"
@@ -23,7 +23,7 @@ import (
 func TestForbiddenRequestReturnsAPIServerMessage(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-viewer")
-	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
 	d.does(http.StatusOK, "GET", "/chats/c", "")
 	for path, body := range map[string]string{
 		"/chats": `{"spec":{}}`, "/chats/c/messages": `{"content":"x"}`, "/chats/c/results": `{"results":[{"id":"a","output":"1"}]}`,
@@ -86,7 +86,7 @@ func TestOnlyTokensOfTheAPIServerAreTaken(t *testing.T) {
 func TestBadRequestReportsItsError(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
-	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
 	for name, c := range map[string]struct{ method, path, body, words string }{
 		"no JSON":               {"POST", "/chats", `{"spec":`, "unexpected end"},
 		"no body":               {"POST", "/chats", ``, "body is required"},
@@ -120,7 +120,7 @@ func TestConcurrentRequestsAreLimitedPerCaller(t *testing.T) {
 		arrived <- struct{}{}
 		<-leave
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"kind":"ChatList","apiVersion":"parley.dev/v1alpha1","items":[]}`)
+		fmt.Fprint(w, `{"kind":"ChatList","apiVersion":"parley.dev/v1beta1","items":[]}`)
 	}))
 	defer slow.Close()
 	api, err := rest.NewClient(&restclient.Config{Host: slow.URL})

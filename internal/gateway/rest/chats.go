@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/chatlist"
 )
 
@@ -117,7 +117,7 @@ func (a *api) chats() {
 	register(a, operation("createChat", http.MethodPost, all, "Create a chat", "With spec.prompt it begins at once.",
 		http.StatusCreated), a.createChat)
 	register(a, operation("getChat", http.MethodGet, one, "Read a chat", "", http.StatusOK),
-		func(ctx context.Context, in *OfChat) (*Answer[v1alpha1.Chat], error) {
+		func(ctx context.Context, in *OfChat) (*Answer[v1beta1.Chat], error) {
 			return answerWith(a.client.Chats(in.Namespace).Get(ctx, in.Chat))
 		})
 	register(a, operation("changeChat", http.MethodPatch, one, "Change a chat", "Such as its title, suspend, or archived.",
@@ -145,8 +145,8 @@ func (a *api) listChats(ctx context.Context, in *ListChats) (*ChatList, error) {
 	return out, nil
 }
 
-func (a *api) createChat(ctx context.Context, in *NewChat) (*Answer[v1alpha1.Chat], error) {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Body.Name,
+func (a *api) createChat(ctx context.Context, in *NewChat) (*Answer[v1beta1.Chat], error) {
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Body.Name,
 		Labels: in.Body.Labels}}
 	if chat.Name == "" {
 		chat.GenerateName = in.Body.Prefix
@@ -157,8 +157,8 @@ func (a *api) createChat(ctx context.Context, in *NewChat) (*Answer[v1alpha1.Cha
 	return answerWith(a.client.Chats(in.Namespace).Create(ctx, chat))
 }
 
-func (a *api) changeChat(ctx context.Context, in *ChangeChat) (*Answer[v1alpha1.Chat], error) {
-	if err := into("spec", in.Body.Spec, &v1alpha1.ChatSpec{}); err != nil {
+func (a *api) changeChat(ctx context.Context, in *ChangeChat) (*Answer[v1beta1.Chat], error) {
+	if err := into("spec", in.Body.Spec, &v1beta1.ChatSpec{}); err != nil {
 		return nil, err
 	}
 	patch := map[string]any{"spec": in.Body.Spec}
@@ -174,9 +174,9 @@ func (a *api) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConf
 		return nil, err
 	}
 	out := &ModelConfigs{}
-	out.Body.ModelConfigs = each(list.Items, func(c *v1alpha1.ChatModelConfig) ModelConfig {
+	out.Body.ModelConfigs = each(list.Items, func(c *v1beta1.ChatModelConfig) ModelConfig {
 		return ModelConfig{Name: c.Name, Provider: string(c.Spec.Provider), Model: c.Spec.Model, Default: c.Spec.Default,
-			Disabled: c.Spec.Disabled, Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)}
+			Disabled: c.Spec.Disabled, Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1beta1.ConditionReady)}
 	})
 	return out, nil
 }
@@ -187,9 +187,9 @@ func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasse
 		return nil, err
 	}
 	out := &ChatClasses{}
-	out.Body.ChatClasses = each(list.Items, func(c *v1alpha1.ChatClass) ChatClass {
+	out.Body.ChatClasses = each(list.Items, func(c *v1beta1.ChatClass) ChatClass {
 		return ChatClass{Name: c.Name, Description: c.Spec.Description, Default: c.Spec.Default,
-			Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)}
+			Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1beta1.ConditionReady)}
 	})
 	return out, nil
 }

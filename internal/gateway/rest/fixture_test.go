@@ -63,7 +63,7 @@ func open(t *testing.T, role string, change ...func(*rest.Options)) *door {
 	handler, _ := rest.New(o)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	d.url = server.URL + "/v1alpha1/namespaces/" + d.namespace
+	d.url = server.URL + "/v1beta1/namespaces/" + d.namespace
 	return d
 }
 

@@ -12,14 +12,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // tells creates chat c with so many messages of people and the model in turn, each of a text that begins with its
 // number, and returns their names.
-func (d *door) tells(messages int, text string) (chat *v1alpha1.Chat, names []string) {
+func (d *door) tells(messages int, text string) (chat *v1beta1.Chat, names []string) {
 	d.t.Helper()
 	chat = chattest.In(d.namespace, chattest.Chat("c"))
 	d.create(chat)
@@ -29,7 +29,7 @@ func (d *door) tells(messages int, text string) (chat *v1alpha1.Chat, names []st
 		if i%2 == 0 {
 			d.commits(chat, chattest.User("c", fmt.Sprintf("q-%d", i), chattest.Content(said)))
 		} else {
-			chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+			chat.Status.Generation = &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant,
 				Pod: "pod-1", StartedAt: metav1.NowMicro()}
 			m := chattest.Answer(chat, chattest.Says(said))
 			chat.Status.Generation = nil
@@ -38,23 +38,23 @@ func (d *door) tells(messages int, text string) (chat *v1alpha1.Chat, names []st
 		}
 		names = append(names, h.Head)
 	}
-	chat.Status.Phase = v1alpha1.ChatWaiting
+	chat.Status.Phase = v1beta1.ChatWaiting
 	d.writesStatus(chat)
 	return chat, names
 }
 
 // commits creates a person's message and puts it at the head.
-func (d *door) commits(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) {
+func (d *door) commits(chat *v1beta1.Chat, m *v1beta1.ChatMessage) {
 	d.t.Helper()
 	h := &chat.Status.History
 	d.create(chattest.In(d.namespace, m))
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(chat.UID), Parent: h.Head,
+	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageCommitted, ChatUID: string(chat.UID), Parent: h.Head,
 		Index: new(h.Length), HistoryVersion: h.Version + 1}
 	check.OK(d.t, cluster.Client.Status().Update(d.t.Context(), m))
 	h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
 }
 
-func (d *door) writesStatus(chat *v1alpha1.Chat) {
+func (d *door) writesStatus(chat *v1beta1.Chat) {
 	d.t.Helper()
 	check.OK(d.t, cluster.Client.Status().Update(d.t.Context(), chat))
 }
@@ -124,8 +124,8 @@ func TestInvalidHistoryPositionIsRejected(t *testing.T) {
 	d.tells(2, ". Hi.")
 	d.create(chattest.In(d.namespace, chattest.User("c", "waits", chattest.Content("Hi."))))
 	d.create(chattest.In(d.namespace, chattest.User("other", "others", chattest.Content("Hi."))))
-	d.create(chattest.In(d.namespace, chattest.User("c", "note", chattest.Content("Hi."), func(m *v1alpha1.ChatMessage) {
-		m.Spec.Visibility = v1alpha1.VisibleToUsers
+	d.create(chattest.In(d.namespace, chattest.User("c", "note", chattest.Content("Hi."), func(m *v1beta1.ChatMessage) {
+		m.Spec.Visibility = v1beta1.VisibleToUsers
 	})))
 	for query, words := range map[string]string{
 		"?before=waits":                   "message waits is not in the history of chat c",

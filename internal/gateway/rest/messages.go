@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
@@ -37,17 +37,17 @@ type NewMessage struct {
 	OfChat
 
 	Body struct {
-		Name            string                     `json:"name,omitempty" maxLength:"253" doc:"Its name. A second request with it says nothing again (409). Default: the API server makes one up."`
-		Content         string                     `json:"content,omitempty" doc:"What is said, as spec.content of a ChatMessage."`
-		Parts           []Fields                   `json:"parts,omitempty" doc:"In place of content: as spec.parts of a ChatMessage, for files."`
-		History         []Fields                   `json:"history,omitempty" doc:"In place of content: as spec.history of a ChatMessage, what was said before, elsewhere."`
-		WhenBusy        v1alpha1.WhenBusy          `json:"whenBusy,omitempty" doc:"As spec.whenBusy."`
-		Visibility      v1alpha1.MessageVisibility `json:"visibility,omitempty" doc:"As spec.visibility."`
-		ModelConfig     string                     `json:"modelConfig,omitempty" doc:"As spec.modelConfigRef.name."`
-		ReasoningEffort v1alpha1.ReasoningEffort   `json:"reasoningEffort,omitempty" doc:"As spec.reasoningEffort."`
-		Output          Fields                     `json:"output,omitempty" doc:"As spec.output: the JSON Schema that the answer matches."`
-		ToolChoice      Fields                     `json:"toolChoice,omitempty" doc:"As spec.toolChoice."`
-		Stop            []string                   `json:"stop,omitempty" doc:"As spec.stop."`
+		Name            string                    `json:"name,omitempty" maxLength:"253" doc:"Its name. A second request with it says nothing again (409). Default: the API server makes one up."`
+		Content         string                    `json:"content,omitempty" doc:"What is said, as spec.content of a ChatMessage."`
+		Parts           []Fields                  `json:"parts,omitempty" doc:"In place of content: as spec.parts of a ChatMessage, for files."`
+		History         []Fields                  `json:"history,omitempty" doc:"In place of content: as spec.history of a ChatMessage, what was said before, elsewhere."`
+		WhenBusy        v1beta1.WhenBusy          `json:"whenBusy,omitempty" doc:"As spec.whenBusy."`
+		Visibility      v1beta1.MessageVisibility `json:"visibility,omitempty" doc:"As spec.visibility."`
+		ModelConfig     string                    `json:"modelConfig,omitempty" doc:"As spec.modelConfigRef.name."`
+		ReasoningEffort v1beta1.ReasoningEffort   `json:"reasoningEffort,omitempty" doc:"As spec.reasoningEffort."`
+		Output          Fields                    `json:"output,omitempty" doc:"As spec.output: the JSON Schema that the answer matches."`
+		ToolChoice      Fields                    `json:"toolChoice,omitempty" doc:"As spec.toolChoice."`
+		Stop            []string                  `json:"stop,omitempty" doc:"As spec.stop."`
 	}
 }
 
@@ -97,7 +97,7 @@ func (a *api) messages() {
 		"It is answered at once, or waits in the queue, as whenBusy says. The stream of the chat reports its progress.",
 		http.StatusCreated), a.sendMessage)
 	register(a, operation("getMessage", http.MethodGet, path+"/{message}", "Read a message", "", http.StatusOK),
-		func(ctx context.Context, in *OfMessage) (*Answer[v1alpha1.ChatMessage], error) {
+		func(ctx context.Context, in *OfMessage) (*Answer[v1beta1.ChatMessage], error) {
 			return answerWith(a.findMessage(ctx, in))
 		})
 	register(a, operation("editMessage", http.MethodPatch, path+"/{message}", "Edit a message",
@@ -110,12 +110,12 @@ func (a *api) messages() {
 		http.StatusOK), a.promoteMessage)
 }
 
-func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*Answer[v1alpha1.ChatMessage], error) {
+func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*Answer[v1beta1.ChatMessage], error) {
 	b := &in.Body
-	spec := v1alpha1.ChatMessageSpec{Content: b.Content, WhenBusy: b.WhenBusy, Visibility: b.Visibility,
+	spec := v1beta1.ChatMessageSpec{Content: b.Content, WhenBusy: b.WhenBusy, Visibility: b.Visibility,
 		ReasoningEffort: b.ReasoningEffort, Stop: b.Stop}
 	if b.ModelConfig != "" {
-		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: b.ModelConfig}
+		spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: b.ModelConfig}
 	}
 	for _, field := range []struct {
 		name       string
@@ -131,7 +131,7 @@ func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*Answer[v1alpha1
 }
 
 // findMessage reads a message of the chat. A message of another chat is not found.
-func (a *api) findMessage(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMessage, error) {
+func (a *api) findMessage(ctx context.Context, of *OfMessage) (*v1beta1.ChatMessage, error) {
 	m, err := a.client.Messages(of.Namespace).Get(ctx, of.Message)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (a *api) findMessage(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMes
 	return m, nil
 }
 
-func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*Answer[v1alpha1.ChatMessage], error) {
+func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*Answer[v1beta1.ChatMessage], error) {
 	m, err := a.findMessage(ctx, &in.OfMessage)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*Answer[v1alp
 		content["content"] = in.Body.Content
 	}
 	if len(in.Body.Parts) > 0 {
-		if err := into("parts", in.Body.Parts, &[]v1alpha1.MessagePart{}); err != nil {
+		if err := into("parts", in.Body.Parts, &[]v1beta1.MessagePart{}); err != nil {
 			return nil, err
 		}
 		content["parts"] = in.Body.Parts
@@ -161,7 +161,7 @@ func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*Answer[v1alp
 	return a.patchMessage(ctx, m, map[string]any{"spec": content}, in.Body.ResourceVersion)
 }
 
-func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*Answer[v1alpha1.ChatMessage], error) {
+func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*Answer[v1beta1.ChatMessage], error) {
 	m, err := a.findMessage(ctx, in)
 	if err != nil {
 		return nil, err
@@ -175,11 +175,11 @@ func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*Answer[v1alph
 }
 
 // waiting are the states of messages that were not started.
-var waiting = []v1alpha1.MessageState{"", v1alpha1.MessagePending, v1alpha1.MessageQueued}
+var waiting = []v1beta1.MessageState{"", v1beta1.MessagePending, v1beta1.MessageQueued}
 
 // patchMessage changes the message that was read, and no later one of its name.
-func (a *api) patchMessage(ctx context.Context, m *v1alpha1.ChatMessage, patch map[string]any, version string) (
-	*Answer[v1alpha1.ChatMessage], error) {
+func (a *api) patchMessage(ctx context.Context, m *v1beta1.ChatMessage, patch map[string]any, version string) (
+	*Answer[v1beta1.ChatMessage], error) {
 	only := map[string]any{"uid": m.UID}
 	if version != "" {
 		only["resourceVersion"] = version
@@ -220,7 +220,7 @@ func (a *api) listMessages(ctx context.Context, in *ListMessages) (*Messages, er
 }
 
 // walk reads messages back from a name of the history. A missing one ends it.
-func (a *api) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Committed, error) {
+func (a *api) walk(ctx context.Context, chat *v1beta1.Chat, name string, index int64, most int) ([]Committed, error) {
 	all, bytes, next := []Committed{}, 0, (*follow.Committed)(nil)
 	for ; name != "" && index >= 0 && len(all) < most && bytes < maxHistoryBytes; index-- {
 		message, err := a.client.Messages(chat.Namespace).Get(ctx, name)
@@ -245,7 +245,7 @@ func (a *api) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index 
 }
 
 // placeIn is the place of a message in the chat's history. It is false if the message has none.
-func placeIn(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) (history.Node, bool) {
+func placeIn(chat *v1beta1.Chat, message *v1beta1.ChatMessage) (history.Node, bool) {
 	place := history.Of(chat, message)
 	return place, place.Placed && message.Spec.ChatRef.Name == chat.Name && history.MayHold(chat, message)
 }

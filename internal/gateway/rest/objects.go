@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Resource is an object in an answer. Its resource definition describes it.
@@ -34,7 +34,7 @@ func (Resource[T]) Schema(huma.Registry) *huma.Schema {
 		Type: huma.TypeObject, Description: "The " + kind + " as the API server has it, without metadata.managedFields.",
 		AdditionalProperties: true,
 		Extensions: map[string]any{"x-kubernetes-group-version-kind": map[string]string{
-			"group": v1alpha1.GroupVersion.Group, "version": v1alpha1.GroupVersion.Version, "kind": kind}},
+			"group": v1beta1.GroupVersion.Group, "version": v1beta1.GroupVersion.Version, "kind": kind}},
 	}
 }
 
@@ -51,7 +51,7 @@ func answerWith[T any](object *T, err error) (*Answer[T], error) {
 		runtime.Object
 	})
 	o.SetManagedFields(nil)
-	o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(reflect.TypeFor[T]().Name()))
+	o.GetObjectKind().SetGroupVersionKind(v1beta1.GroupVersion.WithKind(reflect.TypeFor[T]().Name()))
 	return &Answer[T]{Resource[T]{object}}, nil
 }
 

@@ -49,7 +49,7 @@ var (
 func (a *api) describeStreams() {
 	described := a.huma.OpenAPI()
 	registry := described.Components.Schemas
-	list := described.Paths["/v1alpha1/namespaces/{namespace}/chats"].Get
+	list := described.Paths["/v1beta1/namespaces/{namespace}/chats"].Get
 	namespace, refusal := list.Parameters[0], list.Responses["default"]
 	text := &huma.Schema{Type: huma.TypeString}
 	last := &huma.Param{Name: "Last-Event-ID", In: "header", Schema: text,
@@ -63,7 +63,7 @@ func (a *api) describeStreams() {
 	list.Responses["200"].Content["text/event-stream"] = eventStream(registry, eventsOfList)
 
 	described.AddOperation(&huma.Operation{
-		OperationID: "followChat", Method: http.MethodGet, Path: "/v1alpha1/namespaces/{namespace}/chats/{chat}/stream",
+		OperationID: "followChat", Method: http.MethodGet, Path: "/v1beta1/namespaces/{namespace}/chats/{chat}/stream",
 		Summary:     "Follow a chat",
 		Description: "What is committed and what is being said, as server-sent events. docs/stream.md says when each comes.",
 		Parameters: []*huma.Param{namespace, last, lastInQuery,

@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/limit"
@@ -53,7 +53,7 @@ type api struct {
 	huma     huma.API
 }
 
-// New serves the operations, and their description in OpenAPI, below /v1alpha1/.
+// New serves the operations, and their description in OpenAPI, below /v1beta1/.
 func New(o Options) (http.Handler, *huma.OpenAPI) {
 	if o.Requests <= 0 {
 		o.Requests = DefaultRequests
@@ -76,7 +76,7 @@ func configuration() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
-			Info: &huma.Info{Title: "Parley gateway", Version: "v1alpha1",
+			Info: &huma.Info{Title: "Parley gateway", Version: "v1beta1",
 				Description: "Reads, follows and changes chats with the token of the caller.",
 				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
 			Components: &huma.Components{
@@ -85,7 +85,7 @@ func configuration() huma.Config {
 			},
 			Security: []map[string][]string{{"token": {}}},
 		},
-		OpenAPIPath: "/v1alpha1/openapi",
+		OpenAPIPath: "/v1beta1/openapi",
 		Formats: map[string]huma.Format{
 			"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat,
 		},
@@ -101,8 +101,8 @@ func schemaName(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
-	if t.PkgPath() == reflect.TypeFor[v1alpha1.Chat]().PkgPath() {
-		return v1alpha1.GroupVersion.Version + "." + name
+	if t.PkgPath() == reflect.TypeFor[v1beta1.Chat]().PkgPath() {
+		return v1beta1.GroupVersion.Version + "." + name
 	}
 	return name
 }
@@ -143,7 +143,7 @@ func (a *api) answerRefused(w http.ResponseWriter, r *http.Request, no *refusal.
 // operation describes an operation.
 func operation(id, method, path, summary, description string, status int) huma.Operation {
 	return huma.Operation{
-		OperationID: id, Method: method, Path: "/v1alpha1" + path, Summary: summary, Description: description,
+		OperationID: id, Method: method, Path: "/v1beta1" + path, Summary: summary, Description: description,
 		DefaultStatus: status, MaxBodyBytes: maxBody, BodyReadTimeout: bodyTimeout,
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -59,8 +59,8 @@ func TestChatOperationsFollowCallerRole(t *testing.T) {
 func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
-	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
-	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("other")})
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("other")})
 	sent := d.does(http.StatusCreated, "POST", "/chats/c/messages",
 		`{"name":"m","content":"Hi.","whenBusy":"Queue","modelConfig":"small","reasoningEffort":"Low"}`)
 	if sent.field("spec", "chatRef", "name") != "c" || sent.field("spec", "role") != "User" ||
@@ -111,10 +111,10 @@ func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 func TestPromotingMessageThatIsNotQueuedConflicts(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
-	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
 	message := chattest.In(d.namespace, chattest.User("c", "m"))
 	d.create(message)
-	for _, state := range []v1alpha1.MessageState{v1alpha1.MessageCommitted, v1alpha1.MessageSuperseded} {
+	for _, state := range []v1beta1.MessageState{v1beta1.MessageCommitted, v1beta1.MessageSuperseded} {
 		message.Status.State = state
 		check.OK(t, cluster.Client.Status().Update(t.Context(), message))
 		d.refuses(http.StatusConflict, "Conflict", "it is "+string(state), "POST", "/chats/c/messages/m/promote", "")
@@ -128,7 +128,7 @@ func TestCallsAreDecidedAndAnswered(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
 	cluster.Bind(t, d.namespace, "anna", "ClusterRole", "parley-tool-approver")
-	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
 	approved := d.does(http.StatusCreated, "POST", "/chats/c/approvals",
 		`{"toolCallID":"call_1","decision":"Deny","comment":"not now"}`)
 	if approved.field("spec", "decision") != "Deny" || approved.field("spec", "chatRef", "name") != "c" ||
@@ -144,7 +144,7 @@ func TestCallsAreDecidedAndAnswered(t *testing.T) {
 func TestARequestTellsWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
-	chat := &v1alpha1.Chat{ObjectMeta: d.meta("c")}
+	chat := &v1beta1.Chat{ObjectMeta: d.meta("c")}
 	d.create(chat)
 	if got := d.does(http.StatusOK, "POST", "/chats/c/requests?wait=1", `{"kind":"Clear","token":"a"}`); got.text !=
 		`{"kind":"Clear","token":"a"}`+"\n" {
@@ -156,13 +156,13 @@ func TestARequestTellsWhatBecameOfIt(t *testing.T) {
 			err := wait.PollUntilContextTimeout(d.t.Context(), 10*time.Millisecond, time.Minute, true,
 				func(ctx context.Context) (bool, error) {
 					err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
-					return chat.Annotations[v1alpha1.AnnotationInterrupt] == "b", err
+					return chat.Annotations[v1beta1.AnnotationInterrupt] == "b", err
 				})
 			if err != nil {
 				return err
 			}
-			chat.Status.Requests = []v1alpha1.HandledRequest{{Kind: v1alpha1.RequestInterrupt, Token: "b",
-				Outcome: v1alpha1.RequestRefused, Message: "nothing to stop", Time: metav1.Now()}}
+			chat.Status.Requests = []v1beta1.HandledRequest{{Kind: v1beta1.RequestInterrupt, Token: "b",
+				Outcome: v1beta1.RequestRefused, Message: "nothing to stop", Time: metav1.Now()}}
 			return cluster.Client.Status().Update(d.t.Context(), chat)
 		}()
 	}()

@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/compose"
 )
 
@@ -22,18 +22,18 @@ type NewRequest struct {
 
 	Wait int32 `query:"wait" minimum:"0" maximum:"20" default:"10" doc:"How many seconds to wait until the chat has acted."`
 	Body struct {
-		Kind  v1alpha1.RequestKind `json:"kind" enum:"Interrupt,Clear,Compact,Title,RefreshContext" doc:"What the chat is to do."`
-		Token string               `json:"token,omitempty" maxLength:"128" doc:"Names the request: a second one with it asks for nothing again. Default: the time."`
+		Kind  v1beta1.RequestKind `json:"kind" enum:"Interrupt,Clear,Compact,Title,RefreshContext" doc:"What the chat is to do."`
+		Token string              `json:"token,omitempty" maxLength:"128" doc:"Names the request: a second one with it asks for nothing again. Default: the time."`
 	}
 }
 
 // Requested is the outcome of a request.
 type Requested struct {
 	Body struct {
-		Kind    v1alpha1.RequestKind    `json:"kind" doc:"What was asked for."`
-		Token   string                  `json:"token" doc:"Its name, in status.requests of the Chat."`
-		Outcome v1alpha1.RequestOutcome `json:"outcome,omitempty" doc:"Done or Refused; absent: the chat has not acted yet."`
-		Message string                  `json:"message,omitempty" doc:"Why it was refused."`
+		Kind    v1beta1.RequestKind    `json:"kind" doc:"What was asked for."`
+		Token   string                 `json:"token" doc:"Its name, in status.requests of the Chat."`
+		Outcome v1beta1.RequestOutcome `json:"outcome,omitempty" doc:"Done or Refused; absent: the chat has not acted yet."`
+		Message string                 `json:"message,omitempty" doc:"Why it was refused."`
 	}
 }
 
@@ -42,12 +42,12 @@ type NewApproval struct {
 	OfChat
 
 	Body struct {
-		Name       string                    `json:"name,omitempty" maxLength:"253" doc:"The name of the ToolApproval. Default: the API server makes one up."`
-		ToolCallID string                    `json:"toolCallID" minLength:"1" doc:"The call, from status.requiresAction of the Chat."`
-		Decision   v1alpha1.ApprovalDecision `json:"decision" enum:"Approve,Deny" doc:"Whether it may run."`
-		Digest     string                    `json:"digest,omitempty" doc:"The digest of the call that the person has seen, from status.requiresAction of the Chat. Required to approve."`
-		Comment    string                    `json:"comment,omitempty" doc:"Why; the model reads it when the call is denied."`
-		Content    string                    `json:"content,omitempty" doc:"The input that the call asks for: a JSON object."`
+		Name       string                   `json:"name,omitempty" maxLength:"253" doc:"The name of the ToolApproval. Default: the API server makes one up."`
+		ToolCallID string                   `json:"toolCallID" minLength:"1" doc:"The call, from status.requiresAction of the Chat."`
+		Decision   v1beta1.ApprovalDecision `json:"decision" enum:"Approve,Deny" doc:"Whether it may run."`
+		Digest     string                   `json:"digest,omitempty" doc:"The digest of the call that the person has seen, from status.requiresAction of the Chat. Required to approve."`
+		Comment    string                   `json:"comment,omitempty" doc:"Why; the model reads it when the call is denied."`
+		Content    string                   `json:"content,omitempty" doc:"The input that the call asks for: a JSON object."`
 	}
 }
 
@@ -107,8 +107,8 @@ func (a *api) makeRequest(ctx context.Context, in *NewRequest) (*Requested, erro
 }
 
 // awaitRequest waits for the outcome of a request. It is nil if ctx is done before.
-func (a *api) awaitRequest(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) (
-	*v1alpha1.HandledRequest, error) {
+func (a *api) awaitRequest(ctx context.Context, chat *v1beta1.Chat, kind v1beta1.RequestKind, token string) (
+	*v1beta1.HandledRequest, error) {
 	if known := handledOf(chat, kind, token); known != nil { // It was made before.
 		return known, nil
 	}
@@ -125,7 +125,7 @@ func (a *api) awaitRequest(ctx context.Context, chat *v1alpha1.Chat, kind v1alph
 	}
 	defer events.Stop()
 	for event := range events.ResultChan() {
-		now, ok := event.Object.(*v1alpha1.Chat)
+		now, ok := event.Object.(*v1beta1.Chat)
 		if !ok {
 			return nil, nil // The API server ends the watch.
 		}
@@ -137,25 +137,25 @@ func (a *api) awaitRequest(ctx context.Context, chat *v1alpha1.Chat, kind v1alph
 }
 
 // handledOf is the outcome of a request; nil if the chat has not acted yet.
-func handledOf(chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) *v1alpha1.HandledRequest {
+func handledOf(chat *v1beta1.Chat, kind v1beta1.RequestKind, token string) *v1beta1.HandledRequest {
 	i := slices.IndexFunc(chat.Status.Requests,
-		func(h v1alpha1.HandledRequest) bool { return h.Kind == kind && h.Token == token })
+		func(h v1beta1.HandledRequest) bool { return h.Kind == kind && h.Token == token })
 	if i < 0 {
 		return nil
 	}
 	return &chat.Status.Requests[i]
 }
 
-func (a *api) decideCall(ctx context.Context, in *NewApproval) (*Answer[v1alpha1.ToolApproval], error) {
+func (a *api) decideCall(ctx context.Context, in *NewApproval) (*Answer[v1beta1.ToolApproval], error) {
 	b := &in.Body
-	decision := compose.Decision(in.Namespace, in.Chat, b.Name, v1alpha1.ToolApprovalSpec{
+	decision := compose.Decision(in.Namespace, in.Chat, b.Name, v1beta1.ToolApprovalSpec{
 		ToolCallID: b.ToolCallID, Decision: b.Decision, Digest: b.Digest, Comment: b.Comment, Content: b.Content})
 	return answerWith(a.client.Approvals(in.Namespace).Create(ctx, decision))
 }
 
-func (a *api) answerCalls(ctx context.Context, in *NewResults) (*Answer[v1alpha1.ChatMessage], error) {
-	results := each(in.Body.Results, func(r *ToolResult) v1alpha1.ToolResult {
-		return v1alpha1.ToolResult{ID: r.ID, Output: r.Output, IsError: r.IsError}
+func (a *api) answerCalls(ctx context.Context, in *NewResults) (*Answer[v1beta1.ChatMessage], error) {
+	results := each(in.Body.Results, func(r *ToolResult) v1beta1.ToolResult {
+		return v1beta1.ToolResult{ID: r.ID, Output: r.Output, IsError: r.IsError}
 	})
 	message := compose.Results(in.Namespace, in.Chat, in.Body.Name, results)
 	return answerWith(a.client.Messages(in.Namespace).Create(ctx, message))

@@ -16,8 +16,8 @@ import (
 
 func TestTheDescriptionInOpenAPIHasTheStreams(t *testing.T) {
 	_, described := rest.New(rest.Options{})
-	namespace := described.Paths["/v1alpha1/namespaces/{namespace}/chats"]
-	chat := described.Paths["/v1alpha1/namespaces/{namespace}/chats/{chat}/stream"]
+	namespace := described.Paths["/v1beta1/namespaces/{namespace}/chats"]
+	chat := described.Paths["/v1beta1/namespaces/{namespace}/chats/{chat}/stream"]
 	for name, c := range map[string]struct {
 		op   *huma.Operation
 		want []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // BlockKind is the kind of a block of an answer.
@@ -74,7 +74,7 @@ type Event struct {
 	// End of AnswerEnd.
 	End *End
 	// Wait is what the chat waits for; nil if it no longer waits.
-	Wait *v1alpha1.ChatWait
+	Wait *v1beta1.ChatWait
 }
 
 // Outcome is how an answer ended.
@@ -95,10 +95,10 @@ const (
 type End struct {
 	Outcome Outcome
 	// Reply is how the model's last reply ended. Of a turn that limits.maxSteps ended it is
-	// v1alpha1.ReplyMaxTokensReached.
-	Reply v1alpha1.ReplyOutcome
+	// v1beta1.ReplyMaxTokensReached.
+	Reply v1beta1.ReplyOutcome
 	// Usage of all steps.
-	Usage v1alpha1.TokenUsage
+	Usage v1beta1.TokenUsage
 	// Error of a failed turn.
 	Error *stream.Error
 }

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/compose"
 )
 
@@ -27,34 +27,34 @@ const (
 const ClassPrefix = "class/"
 
 // NewChat is the chat that a request creates.
-func (r *Request) NewChat(name string) *v1alpha1.Chat {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name,
+func (r *Request) NewChat(name string) *v1beta1.Chat {
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name,
 		Labels: map[string]string{LabelProtocol: ProtocolOpenAI}}}
 	chat.Spec.SystemPrompt = r.News().Instructions
 	if class, ok := strings.CutPrefix(r.Model, ClassPrefix); ok {
 		chat.Spec.ChatClassName = class
 	} else if r.Model != "" {
-		chat.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: r.Model}
+		chat.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: r.Model}
 	}
 	if len(r.Tools) > 0 {
-		chat.Spec.Tools = &v1alpha1.ChatTools{Client: r.Tools}
-		chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(actionSeconds)}
+		chat.Spec.Tools = &v1beta1.ChatTools{Client: r.Tools}
+		chat.Spec.Limits = &v1beta1.ChatLimits{ActionDeadlineSeconds: new(actionSeconds)}
 	}
 	switch {
 	case r.Chat != "":
 	case r.Thread != "":
-		chat.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(threadSeconds)}
+		chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(threadSeconds)}
 	case r.Temporary:
-		chat.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(temporarySeconds)}
+		chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(temporarySeconds)}
 	}
 	return chat
 }
 
 // Change is a merge patch that gives a chat the tools of a request, and its instructions if a client of these protocols
 // created the chat; nil if the chat has them.
-func (r *Request) Change(chat *v1alpha1.Chat) map[string]any {
+func (r *Request) Change(chat *v1beta1.Chat) map[string]any {
 	spec := map[string]any{}
-	var has []v1alpha1.ClientTool
+	var has []v1beta1.ClientTool
 	if chat.Spec.Tools != nil {
 		has = chat.Spec.Tools.Client
 	}
@@ -72,13 +72,13 @@ func (r *Request) Change(chat *v1alpha1.Chat) map[string]any {
 	return map[string]any{"metadata": map[string]any{"resourceVersion": chat.ResourceVersion}, "spec": spec}
 }
 
-func sameTools(a, b []v1alpha1.ClientTool) bool {
-	return slices.EqualFunc(a, b, func(x, y v1alpha1.ClientTool) bool {
+func sameTools(a, b []v1beta1.ClientTool) bool {
+	return slices.EqualFunc(a, b, func(x, y v1beta1.ClientTool) bool {
 		return x.Name == y.Name && x.Description == y.Description && sameSchema(x, y)
 	})
 }
 
-func sameSchema(x, y v1alpha1.ClientTool) bool {
+func sameSchema(x, y v1beta1.ClientTool) bool {
 	if x.InputSchema == nil || y.InputSchema == nil {
 		return x.InputSchema == y.InputSchema
 	}
@@ -86,9 +86,9 @@ func sameSchema(x, y v1alpha1.ClientTool) bool {
 }
 
 // Message is the message of a request to a chat, or the results of calls.
-func (r *Request) Message(chat *v1alpha1.Chat, name, hash string) *v1alpha1.ChatMessage {
+func (r *Request) Message(chat *v1beta1.Chat, name, hash string) *v1beta1.ChatMessage {
 	n := r.News()
-	var m *v1alpha1.ChatMessage
+	var m *v1beta1.ChatMessage
 	switch {
 	case r.BringsHistory(chat):
 		spec := r.spec()
@@ -108,13 +108,13 @@ func (r *Request) Message(chat *v1alpha1.Chat, name, hash string) *v1alpha1.Chat
 }
 
 // MetadataOf is the metadata of the request that created a message.
-func MetadataOf(m *v1alpha1.ChatMessage) (metadata map[string]string) {
+func MetadataOf(m *v1beta1.ChatMessage) (metadata map[string]string) {
 	_ = json.Unmarshal([]byte(m.Annotations[AnnotationMetadata]), &metadata) // Others may have written it.
 	return metadata
 }
 
 // ModelOf is the name that clients have for the model that answers a message.
-func ModelOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
+func ModelOf(chat *v1beta1.Chat, m *v1beta1.ChatMessage) string {
 	switch {
 	case m.Spec.ModelConfigRef != nil:
 		return m.Spec.ModelConfigRef.Name
@@ -126,7 +126,7 @@ func ModelOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
 	return chat.Status.Model
 }
 
-func (r *Request) userMessage(chat *v1alpha1.Chat, n News) v1alpha1.ChatMessageSpec {
+func (r *Request) userMessage(chat *v1beta1.Chat, n News) v1beta1.ChatMessageSpec {
 	spec := r.spec()
 	if len(n.Parts) == 1 && n.Parts[0].Text != nil {
 		spec.Content = *n.Parts[0].Text
@@ -136,22 +136,22 @@ func (r *Request) userMessage(chat *v1alpha1.Chat, n News) v1alpha1.ChatMessageS
 	// A client that continues without pending results will not send them. A client with its own thread has abandoned the
 	// running turn.
 	if r.interrupts || len(PendingCalls(chat)) > 0 || r.Thread != "" && isRunning(chat) {
-		spec.WhenBusy = v1alpha1.WhenBusyInterrupt
+		spec.WhenBusy = v1beta1.WhenBusyInterrupt
 	}
 	return spec
 }
 
-func isRunning(chat *v1alpha1.Chat) bool {
+func isRunning(chat *v1beta1.Chat) bool {
 	return chat.Status.Turn != nil && chat.Status.Turn.Result == ""
 }
 
 // PendingCalls are the ids of the calls that wait for a client.
-func PendingCalls(chat *v1alpha1.Chat) (ids []string) {
+func PendingCalls(chat *v1beta1.Chat) (ids []string) {
 	if chat.Status.RequiresAction == nil {
 		return nil
 	}
 	for _, call := range chat.Status.RequiresAction.ToolCalls {
-		if call.Kind == v1alpha1.RequiresClient {
+		if call.Kind == v1beta1.RequiresClient {
 			ids = append(ids, call.ID)
 		}
 	}
@@ -159,7 +159,7 @@ func PendingCalls(chat *v1alpha1.Chat) (ids []string) {
 }
 
 // ClientTools are the names of the tools that a client of the chat runs.
-func ClientTools(chat *v1alpha1.Chat) (names []string) {
+func ClientTools(chat *v1beta1.Chat) (names []string) {
 	if chat.Spec.Tools == nil {
 		return nil
 	}
@@ -170,12 +170,12 @@ func ClientTools(chat *v1alpha1.Chat) (names []string) {
 }
 
 // BringsHistory reports whether the chat begins with the conversation that the client resends, because it is empty.
-func (r *Request) BringsHistory(chat *v1alpha1.Chat) bool {
+func (r *Request) BringsHistory(chat *v1beta1.Chat) bool {
 	return r.News().Resent && chat.Status.History.Length == 0 && len(chat.Status.Queue) == 0
 }
 
 // Prior is a conversation as the history of one message. System items are omitted.
-func Prior(items []Item) []v1alpha1.PriorMessage {
+func Prior(items []Item) []v1beta1.PriorMessage {
 	var p prior
 	for i := range items {
 		p.add(&items[i])
@@ -185,14 +185,14 @@ func Prior(items []Item) []v1alpha1.PriorMessage {
 
 // prior converts items to messages.
 type prior struct {
-	messages []v1alpha1.PriorMessage
+	messages []v1beta1.PriorMessage
 	names    map[string]string // of the tools of calls, by the id of the call
 }
 
 // last is the last message if it has the role, or else a new one.
-func (p *prior) last(role v1alpha1.MessageRole) *v1alpha1.PriorMessage {
+func (p *prior) last(role v1beta1.MessageRole) *v1beta1.PriorMessage {
 	if n := len(p.messages); n == 0 || p.messages[n-1].Role != role {
-		p.messages = append(p.messages, v1alpha1.PriorMessage{Role: role})
+		p.messages = append(p.messages, v1beta1.PriorMessage{Role: role})
 	}
 	return &p.messages[len(p.messages)-1]
 }
@@ -200,13 +200,13 @@ func (p *prior) last(role v1alpha1.MessageRole) *v1alpha1.PriorMessage {
 func (p *prior) add(item *Item) {
 	switch item.Kind {
 	case User:
-		m := p.last(v1alpha1.RoleUser)
+		m := p.last(v1beta1.RoleUser)
 		for i := range item.Parts {
 			addPart(m, &item.Parts[i])
 		}
 	case Reply:
 		if item.Text != "" {
-			m := p.last(v1alpha1.RoleAssistant)
+			m := p.last(v1beta1.RoleAssistant)
 			m.Content = paragraphs(m.Content, item.Text)
 		}
 	case ToolCall:
@@ -215,23 +215,23 @@ func (p *prior) add(item *Item) {
 			p.names = map[string]string{}
 		}
 		p.names[id] = item.Name
-		m := p.last(v1alpha1.RoleAssistant)
-		m.ToolCalls = append(m.ToolCalls, v1alpha1.PriorToolCall{ID: id, Name: item.Name, Input: item.Input})
+		m := p.last(v1beta1.RoleAssistant)
+		m.ToolCalls = append(m.ToolCalls, v1beta1.PriorToolCall{ID: id, Name: item.Name, Input: item.Input})
 	case ToolResult:
 		id := priorID(item.Call)
-		m := p.last(v1alpha1.RoleTool)
+		m := p.last(v1beta1.RoleTool)
 		m.ToolResults = append(m.ToolResults,
-			v1alpha1.ToolResult{ID: id, Name: p.names[id], Output: item.Text, IsError: item.IsError})
+			v1beta1.ToolResult{ID: id, Name: p.names[id], Output: item.Text, IsError: item.IsError})
 	}
 }
 
 // addPart adds a part of a message. Files of earlier messages are not fetched: a URL is only named.
-func addPart(m *v1alpha1.PriorMessage, part *v1alpha1.MessagePart) {
+func addPart(m *v1beta1.PriorMessage, part *v1beta1.MessagePart) {
 	switch f := part.File; {
 	case part.Text != nil:
 		m.Content = paragraphs(m.Content, *part.Text)
 	case f != nil && f.Data != "":
-		m.Files = append(m.Files, v1alpha1.PriorFile{Name: f.Name, MediaType: f.MediaType, Data: f.Data})
+		m.Files = append(m.Files, v1beta1.PriorFile{Name: f.Name, MediaType: f.MediaType, Data: f.Data})
 	case f != nil:
 		m.Content = paragraphs(m.Content, "("+f.Name+" at "+f.URL+")")
 	}

@@ -18,7 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Kind is the kind of an item of a request.
@@ -43,7 +43,7 @@ type Item struct {
 	// Text of System and Reply, and the output of ToolResult.
 	Text string
 	// Parts of User: texts and files.
-	Parts []v1alpha1.MessagePart
+	Parts []v1beta1.MessagePart
 	// Call is the id of a ToolCall and its ToolResult, as the client has it.
 	Call string
 	// IsError is whether Text of ToolResult is an error.
@@ -69,7 +69,7 @@ type Request struct {
 	// Items of the conversation that the client sends.
 	Items []Item
 	// Tools that the client runs; nil: the request does not have the field.
-	Tools []v1alpha1.ClientTool
+	Tools []v1beta1.ClientTool
 	// Temporary is whether a chat that is created without a name is deleted soon after it came to rest.
 	Temporary bool
 	// Key is the idempotency key: a second request with it creates nothing. Empty: none.
@@ -87,8 +87,8 @@ type News struct {
 	// Instructions are all of the request.
 	Instructions string
 	// Parts of the new message, and Results of calls, by their ids in the chat.
-	Parts   []v1alpha1.MessagePart
-	Results []v1alpha1.ToolResult
+	Parts   []v1beta1.MessagePart
+	Results []v1beta1.ToolResult
 	// Resent is whether the client has resent replies of the model.
 	Resent bool
 	// Chat is the name of the chat that made the calls of the conversation; empty if there are none, or unknown ones.
@@ -112,7 +112,7 @@ func (r *Request) News() News {
 			n.localID(item.Call)
 		case ToolResult:
 			id := n.localID(item.Call)
-			n.Results = append(n.Results, v1alpha1.ToolResult{ID: id, Output: asJSON(item.Text), IsError: item.IsError})
+			n.Results = append(n.Results, v1beta1.ToolResult{ID: id, Output: asJSON(item.Text), IsError: item.IsError})
 		}
 	}
 	n.Instructions = strings.Join(instructions, "\n\n")
@@ -154,11 +154,11 @@ func asJSON(output string) string {
 // settings.
 type Settings struct {
 	// Effort of the turn; empty: that of the chat.
-	Effort v1alpha1.ReasoningEffort
+	Effort v1beta1.ReasoningEffort
 	// Output is the schema that the answer matches; nil: that of the chat.
-	Output *v1alpha1.OutputFormat
+	Output *v1beta1.OutputFormat
 	// ToolChoice of the first reply; nil: the model decides.
-	ToolChoice *v1alpha1.ToolChoice
+	ToolChoice *v1beta1.ToolChoice
 	// Stop are texts at which the model stops.
 	Stop []string
 }
@@ -185,7 +185,7 @@ func (e *SettingError) Error() string {
 
 // Continue returns an error if the settings differ from those of the turn that results continue, which the message
 // began has begun. Clients may repeat or omit settings.
-func (s *Settings) Continue(chat *v1alpha1.Chat, began *v1alpha1.ChatMessage) error {
+func (s *Settings) Continue(chat *v1beta1.Chat, began *v1beta1.ChatMessage) error {
 	switch {
 	case s.Output != nil && !sameOutput(s.Output, OutputOf(chat, began)):
 		return &SettingError{SettingOutput}
@@ -197,7 +197,7 @@ func (s *Settings) Continue(chat *v1alpha1.Chat, began *v1alpha1.ChatMessage) er
 	return nil
 }
 
-func sameOutput(a, b *v1alpha1.OutputFormat) bool {
+func sameOutput(a, b *v1beta1.OutputFormat) bool {
 	return b != nil && sameJSON(&a.Schema, &b.Schema)
 }
 
@@ -212,9 +212,9 @@ const AnnotationOutput = "parley.dev/output"
 
 // OutputOf is the format of the answer to a message; nil for text. The schema of an answer to results is not known,
 // because an earlier message has it.
-func OutputOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.OutputFormat {
+func OutputOf(chat *v1beta1.Chat, m *v1beta1.ChatMessage) *v1beta1.OutputFormat {
 	if m.Annotations[AnnotationOutput] != "" {
-		return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: AnyObject()}}
+		return &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: AnyObject()}}
 	}
 	return cmp.Or(m.Spec.Output, chat.Spec.Output)
 }
@@ -223,10 +223,10 @@ func OutputOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.OutputForm
 func AnyObject() []byte { return []byte(`{"type":"object"}`) }
 
 // spec is a message without content, with the settings of the request.
-func (r *Request) spec() v1alpha1.ChatMessageSpec {
-	spec := v1alpha1.ChatMessageSpec{ReasoningEffort: r.Effort, Output: r.Output, ToolChoice: r.ToolChoice, Stop: r.Stop}
+func (r *Request) spec() v1beta1.ChatMessageSpec {
+	spec := v1beta1.ChatMessageSpec{ReasoningEffort: r.Effort, Output: r.Output, ToolChoice: r.ToolChoice, Stop: r.Stop}
 	if r.Model != "" && !strings.HasPrefix(r.Model, ClassPrefix) {
-		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: r.Model}
+		spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: r.Model}
 	}
 	return spec
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 func said(s string) turn.Item {
-	return turn.Item{Kind: turn.User, Parts: []v1alpha1.MessagePart{text(s)}}
+	return turn.Item{Kind: turn.User, Parts: []v1beta1.MessagePart{text(s)}}
 }
 
 func called(call string) turn.Item { return turn.Item{Kind: turn.ToolCall, Call: call} }
@@ -30,16 +30,16 @@ func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
 		want  turn.News
 	}{
 		"a first message": {[]turn.Item{system, said("Hi.")},
-			turn.News{Instructions: "Be brief.", Parts: []v1alpha1.MessagePart{text("Hi.")}}},
+			turn.News{Instructions: "Be brief.", Parts: []v1beta1.MessagePart{text("Hi.")}}},
 		"a conversation that is resent": {[]turn.Item{system, said("Hi."), replied, said("And?"), said("Go on.")},
-			turn.News{Instructions: "Be brief.", Resent: true, Parts: []v1alpha1.MessagePart{text("And?"), text("Go on.")}}},
+			turn.News{Instructions: "Be brief.", Resent: true, Parts: []v1beta1.MessagePart{text("And?"), text("Go on.")}}},
 		"results, as JSON": {[]turn.Item{said("Hi."), called("c1_chat-x"), called("c2_chat-x"),
 			returned("c1_chat-x", "rain"), returned("c2_chat-x", `{"sun": 1}`)},
-			turn.News{Resent: true, Chat: "chat-x", Results: []v1alpha1.ToolResult{{ID: "c1", Output: `"rain"`},
+			turn.News{Resent: true, Chat: "chat-x", Results: []v1beta1.ToolResult{{ID: "c1", Output: `"rain"`},
 				{ID: "c2", Output: `{"sun": 1}`}}}},
 		"an earlier call leads to the chat": {[]turn.Item{said("Hi."), called("c1_chat-x"),
 			returned("c1_chat-x", "rain"), replied, said("And?")},
-			turn.News{Resent: true, Chat: "chat-x", Parts: []v1alpha1.MessagePart{text("And?")}}},
+			turn.News{Resent: true, Chat: "chat-x", Parts: []v1beta1.MessagePart{text("And?")}}},
 		"nothing behind the reply": {[]turn.Item{said("Hi."), replied}, turn.News{Resent: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,11 +96,11 @@ func TestTheSameRequestHasTheSameNames(t *testing.T) {
 }
 
 func TestARequestChangesOnlyWhatIsItsOwn(t *testing.T) {
-	tool := v1alpha1.ClientTool{Name: "weather"}
+	tool := v1beta1.ClientTool{Name: "weather"}
 	ours, others := chattest.Chat("c"), chattest.Chat("c")
 	ours.Labels = map[string]string{turn.LabelProtocol: turn.ProtocolOpenAI}
 	ours.Spec.SystemPrompt, others.Spec.SystemPrompt = "Be brief.", "Be long."
-	others.Spec.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{tool}}
+	others.Spec.Tools = &v1beta1.ChatTools{Client: []v1beta1.ClientTool{tool}}
 	instructed := turn.Request{Items: []turn.Item{{Kind: turn.System, Text: "Be kind."}, said("Hi.")}}
 	if instructed.Change(ours) == nil {
 		t.Error("new instructions do not reach the chat that the client has created")
@@ -108,13 +108,13 @@ func TestARequestChangesOnlyWhatIsItsOwn(t *testing.T) {
 	if change := instructed.Change(others); change != nil {
 		t.Errorf("instructions of a client replace those of somebody else's chat: %v", change)
 	}
-	if change := (&turn.Request{Tools: []v1alpha1.ClientTool{}}).Change(others); change != nil {
+	if change := (&turn.Request{Tools: []v1beta1.ClientTool{}}).Change(others); change != nil {
 		t.Errorf("a client without tools takes those of somebody else's chat: %v", change)
 	}
-	if change := (&turn.Request{Tools: []v1alpha1.ClientTool{tool}}).Change(others); change != nil {
+	if change := (&turn.Request{Tools: []v1beta1.ClientTool{tool}}).Change(others); change != nil {
 		t.Errorf("tools that the chat has are written again: %v", change)
 	}
-	if (&turn.Request{Tools: []v1alpha1.ClientTool{{Name: "news"}}}).Change(others) == nil {
+	if (&turn.Request{Tools: []v1beta1.ClientTool{{Name: "news"}}}).Change(others) == nil {
 		t.Error("tools of the request do not reach the chat")
 	}
 }

@@ -9,32 +9,32 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
-func outputOf(schema string) *v1alpha1.OutputFormat {
-	return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(schema)}}
+func outputOf(schema string) *v1beta1.OutputFormat {
+	return &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(schema)}}
 }
 
 func TestResultsContinueWithTheSettingsOfTheirTurn(t *testing.T) {
-	required := &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}
-	none := &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}
+	required := &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceRequired}
+	none := &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceNone}
 	began := chattest.User("c", "q")
 	began.Spec.Output, began.Spec.ToolChoice, began.Spec.Stop = outputOf(`{"type":"object","title":"a"}`), required, []string{"END"}
 	plain := chattest.User("c", "q")
 	chat, asks := chattest.Chat("c"), chattest.Chat("c")
 	asks.Spec.Output = outputOf(`{"type":"object"}`)
 	for name, c := range map[string]struct {
-		chat     *v1alpha1.Chat
-		began    *v1alpha1.ChatMessage
+		chat     *v1beta1.Chat
+		began    *v1beta1.ChatMessage
 		settings turn.Settings
 		want     turn.Setting
 	}{
 		"nothing":               {chat, began, turn.Settings{}, ""},
-		"another effort":        {chat, began, turn.Settings{Effort: v1alpha1.EffortLow}, ""},
+		"another effort":        {chat, began, turn.Settings{Effort: v1beta1.EffortLow}, ""},
 		"the same, in disorder": {chat, began, turn.Settings{Output: outputOf(`{"title": "a", "type": "object"}`), ToolChoice: required, Stop: []string{"END"}}, ""},
 		"the chat's output":     {asks, plain, turn.Settings{Output: outputOf(`{"type":"object"}`)}, ""},
 		"another output":        {chat, began, turn.Settings{Output: outputOf(`{"type":"object"}`)}, turn.SettingOutput},
@@ -60,15 +60,15 @@ func TestOtherSettingsMakeAnotherRequest(t *testing.T) {
 	}
 	hashes := map[string]bool{}
 	for _, s := range []turn.Settings{{}, {Output: outputOf(`{"type":"object"}`)}, {Stop: []string{"END"}},
-		{ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}}} {
+		{ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceNone}}} {
 		hashes[ask(s)] = true
 	}
 	check.Equal(t, "hashes", 4, len(hashes))
 }
 
 func TestSettingsGoIntoTheMessage(t *testing.T) {
-	settings := turn.Settings{Effort: v1alpha1.EffortLow, Output: outputOf(`{"type":"object"}`), Stop: []string{"END"},
-		ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}}
+	settings := turn.Settings{Effort: v1beta1.EffortLow, Output: outputOf(`{"type":"object"}`), Stop: []string{"END"},
+		ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceNone}}
 	for name, items := range map[string][]turn.Item{
 		"a message":            {said("Hi.")},
 		"a whole conversation": {said("Hi."), {Kind: turn.Reply, Text: "Hello."}, said("And?")},

@@ -12,7 +12,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 )
 
@@ -28,8 +28,8 @@ var ErrTooLong = errors.New("the answer has more than 8 MiB: follow the chat its
 
 // Reasons of answers that end because the chat or the message was deleted. Chats have no such errors.
 const (
-	ChatDeleted    v1alpha1.ErrorReason = "ChatDeleted"
-	MessageDeleted v1alpha1.ErrorReason = "MessageDeleted"
+	ChatDeleted    v1beta1.ErrorReason = "ChatDeleted"
+	MessageDeleted v1beta1.ErrorReason = "MessageDeleted"
 )
 
 // Story makes the events of an answer from those of its chat. It belongs to one goroutine.
@@ -110,7 +110,7 @@ func (s *Story) message(m *stream.Message) error {
 		return nil
 	case s.turn.Next != nil:
 		return s.End(s.superseded())
-	case m.Role != v1alpha1.RoleAssistant:
+	case m.Role != v1beta1.RoleAssistant:
 		return nil
 	}
 	s.blocks = append(s.blocks[:s.committed], s.blocksOf(m)...)
@@ -129,11 +129,11 @@ func (s *Story) blocksOf(m *stream.Message) (blocks []Block) {
 	step := s.step()
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Type == v1alpha1.PartText && p.Text != nil && !s.JSON:
+		case p.Type == v1beta1.PartText && p.Text != nil && !s.JSON:
 			blocks = grow(blocks, Text, *p.Text, step)
-		case p.Type == v1alpha1.PartReasoning && p.Text != nil:
+		case p.Type == v1beta1.PartReasoning && p.Text != nil:
 			blocks = grow(blocks, Reasoning, *p.Text, step)
-		case p.Type == v1alpha1.PartToolCall && p.ToolCall.RequiresAction == v1alpha1.RequiresClient:
+		case p.Type == v1beta1.PartToolCall && p.ToolCall.RequiresAction == v1beta1.RequiresClient:
 			c := p.ToolCall
 			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: c.Input, Step: step})
 		}
@@ -156,7 +156,7 @@ func grow(blocks []Block, kind BlockKind, text string, step int) []Block {
 // part takes a part of the running attempt. A call is sent once it is committed, since the client runs it at once.
 // Nothing behind it is sent before.
 func (s *Story) part(p *stream.MessagePart, isFirst bool) error {
-	if !s.turn.Committed || p.Role != string(v1alpha1.RoleAssistant) {
+	if !s.turn.Committed || p.Role != string(v1beta1.RoleAssistant) {
 		return nil
 	}
 	if isFirst {
@@ -201,21 +201,21 @@ func (s *Story) status(before, now *stream.Status) error {
 // error.
 func (s *Story) endOf(now *stream.Status) *End {
 	switch s.turn.Result {
-	case v1alpha1.TurnAnswered, v1alpha1.TurnMaxTokensReached, v1alpha1.TurnRefused, v1alpha1.TurnStoppedAfterTool:
+	case v1beta1.TurnAnswered, v1beta1.TurnMaxTokensReached, v1beta1.TurnRefused, v1beta1.TurnStoppedAfterTool:
 		return &End{Outcome: Completed, Reply: s.reply()}
-	case v1alpha1.TurnMaxStepsReached:
-		return &End{Outcome: Completed, Reply: v1alpha1.ReplyMaxTokensReached}
-	case v1alpha1.TurnInterrupted:
+	case v1beta1.TurnMaxStepsReached:
+		return &End{Outcome: Completed, Reply: v1beta1.ReplyMaxTokensReached}
+	case v1beta1.TurnInterrupted:
 		return &End{Outcome: Interrupted}
 	}
 	if s.turn.Held { // The client does not wait for a person.
-		return &End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(now.Reason), Message: now.Message}}
+		return &End{Outcome: Failed, Error: &stream.Error{Reason: v1beta1.ErrorReason(now.Reason), Message: now.Message}}
 	}
 	return nil
 }
 
 // isSameWait reports whether clients see no difference between two waits.
-func isSameWait(a, b *v1alpha1.ChatWait) bool {
+func isSameWait(a, b *v1beta1.ChatWait) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -223,7 +223,7 @@ func isSameWait(a, b *v1alpha1.ChatWait) bool {
 }
 
 // reply is how the newest reply ended; empty if there is none.
-func (s *Story) reply() v1alpha1.ReplyOutcome {
+func (s *Story) reply() v1beta1.ReplyOutcome {
 	if last := s.last(); last != nil {
 		return last.ReplyOutcome
 	}
@@ -240,7 +240,7 @@ func (s *Story) last() *stream.Message {
 
 // failed takes the error of the turn. Those of earlier turns are ignored.
 func (s *Story) failed(e *stream.Error) error {
-	if !s.turn.Committed || s.turn.Result != v1alpha1.TurnFailed {
+	if !s.turn.Committed || s.turn.Result != v1beta1.TurnFailed {
 		return nil
 	}
 	return s.End(End{Outcome: Failed, Error: e})
@@ -248,7 +248,7 @@ func (s *Story) failed(e *stream.Error) error {
 
 // action takes what the turn waits for. If only people must act, the client waits.
 func (s *Story) action(a *stream.RequiresAction) error {
-	ofClient := func(c v1alpha1.PendingToolCall) bool { return c.Kind == v1alpha1.RequiresClient }
+	ofClient := func(c v1beta1.PendingToolCall) bool { return c.Kind == v1beta1.RequiresClient }
 	if !s.turn.Committed || !slices.ContainsFunc(a.ToolCalls, ofClient) {
 		return nil
 	}
@@ -257,13 +257,13 @@ func (s *Story) action(a *stream.RequiresAction) error {
 
 // superseded is how an answer ended if later messages follow it.
 func (s *Story) superseded() End {
-	if r := s.Ready; r != nil && r.Status == "False" && r.Reason == string(v1alpha1.TurnInterrupted) {
+	if r := s.Ready; r != nil && r.Status == "False" && r.Reason == string(v1beta1.TurnInterrupted) {
 		return End{Outcome: Interrupted}
 	} else if r != nil && r.Status == "False" {
-		return End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(r.Reason), Message: r.Message}}
+		return End{Outcome: Failed, Error: &stream.Error{Reason: v1beta1.ErrorReason(r.Reason), Message: r.Message}}
 	}
 	switch last := s.last(); {
-	case last == nil, last.Outcome == v1alpha1.OutcomeInterrupted:
+	case last == nil, last.Outcome == v1beta1.OutcomeInterrupted:
 		return End{Outcome: Interrupted}
 	case s.hasCalls():
 		return End{Outcome: RequiresAction}
@@ -298,9 +298,9 @@ func answer(m *stream.Message) string {
 	var b strings.Builder
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Type == v1alpha1.PartToolCall:
+		case p.Type == v1beta1.PartToolCall:
 			return ""
-		case p.Type == v1alpha1.PartText && p.Text != nil:
+		case p.Type == v1beta1.PartText && p.Text != nil:
 			b.WriteString(*p.Text)
 		}
 	}

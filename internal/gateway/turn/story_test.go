@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/check"
 )
@@ -36,7 +36,7 @@ func (c *chat) add(name string, data any) *chat {
 }
 
 func (c *chat) asked(name string) *chat {
-	m := stream.Message{Name: name, Role: v1alpha1.RoleUser}
+	m := stream.Message{Name: name, Role: v1beta1.RoleUser}
 	return c.add(stream.EventMessage, stream.MessageCommitted{Message: m})
 }
 
@@ -52,32 +52,32 @@ func (c *chat) calling(attempt int32, tool string) *chat {
 }
 
 // commits is a reply that becomes part of the history.
-func (c *chat) commits(said ...v1alpha1.MessagePart) *chat {
+func (c *chat) commits(said ...v1beta1.MessagePart) *chat {
 	return c.add(stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "reply", Attempt: 1,
-		Role: v1alpha1.RoleAssistant, Parts: said, ReplyOutcome: v1alpha1.ReplyComplete, Outcome: v1alpha1.OutcomeCompleted,
-		Usage: &v1alpha1.TokenUsage{InputTokens: 3, OutputTokens: 2}}})
+		Role: v1beta1.RoleAssistant, Parts: said, ReplyOutcome: v1beta1.ReplyComplete, Outcome: v1beta1.OutcomeCompleted,
+		Usage: &v1beta1.TokenUsage{InputTokens: 3, OutputTokens: 2}}})
 }
 
 func (c *chat) runs() *chat {
 	return c.add(stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "results", Attempt: 1,
-		Role: v1alpha1.RoleTool}})
+		Role: v1beta1.RoleTool}})
 }
 
-func (c *chat) ends(result v1alpha1.TurnResult) *chat {
+func (c *chat) ends(result v1beta1.TurnResult) *chat {
 	return c.add(stream.EventStatus, stream.Status{Turn: "q", Result: result})
 }
 
-func text(s string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &s}
+func text(s string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartText, Text: &s}
 }
 
-func thought(s string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartReasoning, Text: &s}
+func thought(s string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartReasoning, Text: &s}
 }
 
-func call(id, name string, of v1alpha1.RequiredAction) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall,
-		ToolCall: &v1alpha1.ToolCall{ID: id, Name: name, Input: "{}", RequiresAction: of}}
+func call(id, name string, of v1beta1.RequiredAction) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartToolCall,
+		ToolCall: &v1beta1.ToolCall{ID: id, Name: name, Input: "{}", RequiresAction: of}}
 }
 
 // told writes down the events of a story, in short.
@@ -114,7 +114,7 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 
 func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 	hello := []string{"0 opens Text ", `0 + "Hel"`, `0 + "lo"`, `0 is "Hello"`, "ends Completed Complete 2"}
-	answered := v1alpha1.TurnAnswered
+	answered := v1beta1.TurnAnswered
 	for name, c := range map[string]struct {
 		chat func(*chat)
 		want []string
@@ -123,8 +123,8 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 			c.asked("q").says(1, parts.Text, "Hel").says(1, parts.Text, "lo").commits(text("Hello")).ends(answered)
 		}, hello},
 		"a turn that a budget holds has failed for the client": {func(c *chat) {
-			c.asked("q").commits(text("Hello")).add(stream.EventStatus, stream.Status{Turn: "q", Phase: v1alpha1.ChatRunning,
-				Ready: metav1.ConditionFalse, Reason: string(v1alpha1.ErrorBudgetReached), Message: "It is spent."})
+			c.asked("q").commits(text("Hello")).add(stream.EventStatus, stream.Status{Turn: "q", Phase: v1beta1.ChatRunning,
+				Ready: metav1.ConditionFalse, Reason: string(v1beta1.ErrorBudgetReached), Message: "It is spent."})
 		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Failed  2 BudgetReached"}},
 		"what was said before the message is another answer": {func(c *chat) {
 			c.asked("earlier").commits(text("Earlier.")).ends(answered).asked("q").says(1, parts.Text, "Hel").
@@ -148,28 +148,28 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 			"2 opens Text ", `2 + "Done."`, `2 is "Done."`, "ends Completed Complete 4"}},
 		"a client's call is told once it is committed, and ends the answer": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Let me look.").calling(1, "weather").
-				commits(text("Let me look."), call("c1", "weather", v1alpha1.RequiresClient)).
-				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
-					{ID: "c1", Name: "weather", Kind: v1alpha1.RequiresClient}}})
+				commits(text("Let me look."), call("c1", "weather", v1beta1.RequiresClient)).
+				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1beta1.PendingToolCall{
+					{ID: "c1", Name: "weather", Kind: v1beta1.RequiresClient}}})
 		}, []string{"0 opens Text ", `0 + "Let me look."`, `0 is "Let me look."`, "1 opens Call weather", `1 + "{}"`,
 			`1 is "{}"`, "ends RequiresAction  2"}},
 		"a call that people decide about is waited for": {func(c *chat) {
-			c.asked("q").commits(call("c1", "execute", v1alpha1.RequiresApproval)).
-				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
-					{ID: "c1", Name: "execute", Kind: v1alpha1.RequiresApproval}}})
+			c.asked("q").commits(call("c1", "execute", v1beta1.RequiresApproval)).
+				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1beta1.PendingToolCall{
+					{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval}}})
 		}, nil},
 		"an error ends the answer with what was said": {func(c *chat) {
-			c.asked("q").says(1, parts.Text, "Hel").ends(v1alpha1.TurnFailed).
-				add(stream.EventError, stream.Error{Reason: v1alpha1.ErrorOverloaded})
+			c.asked("q").says(1, parts.Text, "Hel").ends(v1beta1.TurnFailed).
+				add(stream.EventError, stream.Error{Reason: v1beta1.ErrorOverloaded})
 		}, []string{"0 opens Text ", `0 + "Hel"`, `0 is "Hel"`, "ends Failed  0 Overloaded"}},
 		"an error of an earlier turn is none of this one": {func(c *chat) {
-			c.ends(v1alpha1.TurnFailed).add(stream.EventError, stream.Error{Reason: v1alpha1.ErrorOverloaded})
+			c.ends(v1beta1.TurnFailed).add(stream.EventError, stream.Error{Reason: v1beta1.ErrorOverloaded})
 		}, nil},
 		"an interruption ends the answer": {func(c *chat) {
-			c.asked("q").ends(v1alpha1.TurnInterrupted)
+			c.asked("q").ends(v1beta1.TurnInterrupted)
 		}, []string{"ends Interrupted  0"}},
 		"a limit ends the answer before the model does": {func(c *chat) {
-			c.asked("q").ends(v1alpha1.TurnMaxStepsReached)
+			c.asked("q").ends(v1beta1.TurnMaxStepsReached)
 		}, []string{"ends Completed MaxTokensReached 0"}},
 		"the next message ends the answer": {func(c *chat) {
 			c.asked("q").commits(text("Hello")).asked("next")
@@ -200,7 +200,7 @@ func TestStoryEndsWhenTheChatDiverges(t *testing.T) {
 			c.asked("q").says(1, parts.Text, "Hello").commits(text("Hel"))
 		},
 		"a call in place of the text": func(c *chat) {
-			c.asked("q").says(1, parts.Text, "Hel").commits(call("c1", "weather", v1alpha1.RequiresClient))
+			c.asked("q").says(1, parts.Text, "Hel").commits(call("c1", "weather", v1beta1.RequiresClient))
 		},
 		"an edited history": func(c *chat) {
 			c.asked("q").commits(text("Hello")).add(stream.EventHistoryReset, struct{}{}).asked("q").commits(text("Good day"))
@@ -239,30 +239,30 @@ func TestOnlyTheAnswerOfJSONIsTold(t *testing.T) {
 		want []string
 	}{
 		"an answer": {func(c *chat) {
-			c.asked("q").says(1, parts.Text, right).commits(text(right)).ends(v1alpha1.TurnAnswered)
+			c.asked("q").says(1, parts.Text, right).commits(text(right)).ends(v1beta1.TurnAnswered)
 		}, append(slices.Clone(answer), "ends Completed Complete 2")},
 		"tools and an answer that does not match before": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Let me look.").commits(text("Let me look."), call("c1", "execute", "")).runs().
 				says(2, parts.Text, wrong).commits(text(wrong)).says(3, parts.Text, right).commits(text(right)).
-				ends(v1alpha1.TurnAnswered)
+				ends(v1beta1.TurnAnswered)
 		}, append(slices.Clone(answer), "ends Completed Complete 6")},
 		"reasoning around it": {func(c *chat) {
 			c.asked("q").says(1, parts.Reasoning, "A").says(1, parts.Text, right).says(1, parts.Reasoning, "B").
-				commits(thought("A"), text(right), thought("B")).ends(v1alpha1.TurnAnswered)
+				commits(thought("A"), text(right), thought("B")).ends(v1beta1.TurnAnswered)
 		}, []string{"0 opens Reasoning ", `0 + "A"`, `0 + "B"`, `0 is "AB"`, "1 opens Text ",
 			"1 + " + fmt.Sprintf("%q", right), "1 is " + fmt.Sprintf("%q", right), "ends Completed Complete 2"}},
 		"a call of the client": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Let me look.").
-				commits(text("Let me look."), call("c1", "weather", v1alpha1.RequiresClient)).
-				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
-					{ID: "c1", Name: "weather", Kind: v1alpha1.RequiresClient}}})
+				commits(text("Let me look."), call("c1", "weather", v1beta1.RequiresClient)).
+				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1beta1.PendingToolCall{
+					{ID: "c1", Name: "weather", Kind: v1beta1.RequiresClient}}})
 		}, []string{"0 opens Call weather", `0 + "{}"`, `0 is "{}"`, "ends RequiresAction  2"}},
 		"a failure": {func(c *chat) {
-			c.asked("q").commits(text(wrong)).ends(v1alpha1.TurnFailed).
-				add(stream.EventError, stream.Error{Reason: v1alpha1.ErrorOutputInvalid})
+			c.asked("q").commits(text(wrong)).ends(v1beta1.TurnFailed).
+				add(stream.EventError, stream.Error{Reason: v1beta1.ErrorOutputInvalid})
 		}, []string{"ends Failed  2 OutputInvalid"}},
 		"an interruption": {func(c *chat) {
-			c.asked("q").says(1, parts.Text, `{"n"`).ends(v1alpha1.TurnInterrupted)
+			c.asked("q").says(1, parts.Text, `{"n"`).ends(v1beta1.TurnInterrupted)
 		}, []string{"ends Interrupted  0"}},
 	} {
 		t.Run(name, func(t *testing.T) {

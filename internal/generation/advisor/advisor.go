@@ -17,7 +17,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/tools"
 )
@@ -34,7 +34,7 @@ type Tool struct {
 // Definition implements tools.Tool.
 func (Tool) Definition() tools.Definition {
 	return tools.Definition{
-		Name: v1alpha1.ToolAdvisor,
+		Name: v1beta1.ToolAdvisor,
 		Description: "Asks another model for advice on one question and returns its answer. It sees the instructions of " +
 			"this chat and the end of this conversation, and has no tools. Call it alone: with other calls in the same reply, " +
 			"none of them is run.",
@@ -65,9 +65,9 @@ func (Tool) Definition() tools.Definition {
 }
 
 // on reports whether the chat may ask for advice.
-func on(chat *v1alpha1.Chat) bool {
+func on(chat *v1beta1.Chat) bool {
 	return chat.Spec.Advisor.On() && chat.Spec.ParentRef == nil &&
-		toolpolicy.Allows(chat.Spec.Tools, v1alpha1.ToolAdvisor)
+		toolpolicy.Allows(chat.Spec.Tools, v1beta1.ToolAdvisor)
 }
 
 // Run asks and returns the Result as JSON; as an error if there is no advice because something failed.
@@ -114,7 +114,7 @@ it has no tools and sees only the end of this conversation. Call advisor alone, 
 what you have seen yourself counts more.`
 
 // Guidance are the blocks of the system message about the advisor.
-func Guidance(chat *v1alpha1.Chat) []string {
+func Guidance(chat *v1beta1.Chat) []string {
 	if !on(chat) {
 		return nil
 	}
@@ -168,22 +168,22 @@ func (r Result) encode() (string, error) {
 }
 
 // Used is the number of uses in the last turn of the history.
-func Used(history []v1alpha1.ChatMessage) (n int32) {
+func Used(history []v1beta1.ChatMessage) (n int32) {
 	for i := range slices.Backward(history) {
 		switch m := &history[i]; {
-		case m.Spec.Role == v1alpha1.RoleUser:
+		case m.Spec.Role == v1beta1.RoleUser:
 			return n
-		case m.Spec.Role == v1alpha1.RoleTool && m.Spec.Generation != nil: // Others are results of a client.
+		case m.Spec.Role == v1beta1.RoleTool && m.Spec.Generation != nil: // Others are results of a client.
 			n += adviceIn(m)
 		}
 	}
 	return n
 }
 
-func adviceIn(m *v1alpha1.ChatMessage) (n int32) {
+func adviceIn(m *v1beta1.ChatMessage) (n int32) {
 	for i := range m.Spec.Parts {
 		r := m.Spec.Parts[i].ToolResult
-		if r == nil || r.Name != v1alpha1.ToolAdvisor || r.IsError {
+		if r == nil || r.Name != v1beta1.ToolAdvisor || r.IsError {
 			continue
 		}
 		var result Result

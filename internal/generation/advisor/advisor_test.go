@@ -14,7 +14,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/tools"
@@ -57,7 +57,7 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tool := advisor.Tool{Consult: func(context.Context, tools.Call) advisor.Result { return c.result }}
-			out, err := tool.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{}`}})
+			out, err := tool.Run(t.Context(), tools.Call{ToolCall: v1beta1.ToolCall{Input: `{}`}})
 			if check.Equal(t, "failed", c.failed, err != nil); err != nil {
 				out = err.Error()
 			}
@@ -68,26 +68,26 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 }
 
 func TestWhereNobodyAnswersTheToolSaysSo(t *testing.T) {
-	_, err := advisor.Tool{}.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{"question":"What now?"}`}})
+	_, err := advisor.Tool{}.Run(t.Context(), tools.Call{ToolCall: v1beta1.ToolCall{Input: `{"question":"What now?"}`}})
 	check.Equal(t, "the error", "this chat has no advisor", fmt.Sprint(err))
 }
 
 func TestOnlyAdviceOfThisTurnCounts(t *testing.T) {
-	message := func(role v1alpha1.MessageRole, results ...v1alpha1.ToolResult) v1alpha1.ChatMessage {
-		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Generation: &v1alpha1.MessageGeneration{}}}
+	message := func(role v1beta1.MessageRole, results ...v1beta1.ToolResult) v1beta1.ChatMessage {
+		m := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: role, Generation: &v1beta1.MessageGeneration{}}}
 		for i := range results {
-			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &results[i]})
+			m.Spec.Parts = append(m.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartToolResult, ToolResult: &results[i]})
 		}
 		return m
 	}
-	output := func(name, text string) v1alpha1.ToolResult { return v1alpha1.ToolResult{Name: name, Output: text} }
+	output := func(name, text string) v1beta1.ToolResult { return v1beta1.ToolResult{Name: name, Output: text} }
 	advice := output("advisor", `{"type":"advice","advice":"Wait.","remaining_uses":1}`)
 	failed := output("advisor", `{"type":"error","error":"x","remaining_uses":1}`)
 	failed.IsError = true
-	user, reply, advised := message(v1alpha1.RoleUser), message(v1alpha1.RoleAssistant), message(v1alpha1.RoleTool, advice)
-	ofClient := message(v1alpha1.RoleTool, advice)
+	user, reply, advised := message(v1beta1.RoleUser), message(v1beta1.RoleAssistant), message(v1beta1.RoleTool, advice)
+	ofClient := message(v1beta1.RoleTool, advice)
 	ofClient.Spec.Generation = nil
-	type history = []v1alpha1.ChatMessage
+	type history = []v1beta1.ChatMessage
 	for name, c := range map[string]struct {
 		history history
 		want    int32
@@ -95,25 +95,25 @@ func TestOnlyAdviceOfThisTurnCounts(t *testing.T) {
 		"nothing": {nil, 0}, "none yet": {history{user, reply}, 0}, "one": {history{user, reply, advised, reply}, 1},
 		"two":                {history{user, reply, advised, reply, advised, reply}, 2},
 		"an earlier turn's":  {history{user, reply, advised, reply, user, reply}, 0},
-		"before a summary":   {history{user, reply, advised, message(v1alpha1.RoleSystem), reply}, 1},
-		"one that failed":    {history{user, reply, message(v1alpha1.RoleTool, failed), reply}, 0},
-		"the limit":          {history{user, message(v1alpha1.RoleTool, output("advisor", `{"type":"limit_reached"}`))}, 0},
-		"another tool's":     {history{user, message(v1alpha1.RoleTool, output("look", advice.Output)), reply}, 0},
+		"before a summary":   {history{user, reply, advised, message(v1beta1.RoleSystem), reply}, 1},
+		"one that failed":    {history{user, reply, message(v1beta1.RoleTool, failed), reply}, 0},
+		"the limit":          {history{user, message(v1beta1.RoleTool, output("advisor", `{"type":"limit_reached"}`))}, 0},
+		"another tool's":     {history{user, message(v1beta1.RoleTool, output("look", advice.Output)), reply}, 0},
 		"what a client says": {history{user, reply, ofClient, reply}, 0},
-		"what is no JSON":    {history{user, message(v1alpha1.RoleTool, output("advisor", "advice")), reply}, 0},
+		"what is no JSON":    {history{user, message(v1beta1.RoleTool, output("advisor", "advice")), reply}, 0},
 	} {
 		check.Equal(t, name, c.want, advisor.Used(c.history))
 	}
 }
 
 func TestOneSwitchBringsToolAndGuidance(t *testing.T) {
-	on := &v1alpha1.ChatAdvisor{Enabled: new(true)}
-	for name, spec := range map[string]v1alpha1.ChatSpec{
-		"nothing said": {}, "off": {Advisor: &v1alpha1.ChatAdvisor{MaxUses: new(int32(2))}}, "on": {Advisor: on},
-		"a sub-chat":     {Advisor: on, ParentRef: &v1alpha1.ChatReference{Name: "root"}},
-		"on, and denied": {Advisor: on, Tools: &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"advisor"}}},
+	on := &v1beta1.ChatAdvisor{Enabled: new(true)}
+	for name, spec := range map[string]v1beta1.ChatSpec{
+		"nothing said": {}, "off": {Advisor: &v1beta1.ChatAdvisor{MaxUses: new(int32(2))}}, "on": {Advisor: on},
+		"a sub-chat":     {Advisor: on, ParentRef: &v1beta1.ChatReference{Name: "root"}},
+		"on, and denied": {Advisor: on, Tools: &v1beta1.ChatTools{Deny: []v1beta1.ToolPattern{"advisor"}}},
 	} {
-		chat := &v1alpha1.Chat{Spec: spec}
+		chat := &v1beta1.Chat{Spec: spec}
 		check.Equal(t, name, []bool{name == "on", name == "on"},
 			[]bool{advisor.Tool{}.Definition().EnabledFor(chat), len(advisor.Guidance(chat)) > 0})
 	}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/budget"
 	"parley.dev/parley/internal/generation/models"
@@ -37,29 +37,29 @@ const (
 type talk struct {
 	*modeltest.World
 	t          *testing.T
-	chat       *v1alpha1.Chat
-	history    []v1alpha1.ChatMessage
+	chat       *v1beta1.Chat
+	history    []v1beta1.ChatMessage
 	config     string
 	writer     *Writer
 	observer   *observe.Observer
 	recordings modeltest.Recordings
-	created    map[string]v1alpha1.ChatMessageSpec
+	created    map[string]v1beta1.ChatMessageSpec
 	log        bytes.Buffer
 }
 
 func newTalk(t *testing.T, rules ...modelserver.Rule) *talk {
 	t.Helper()
 	c := &talk{World: modeltest.New(t, modelserver.Script{Rules: rules}), t: t, config: "captioned",
-		recordings: modeltest.Recordings{}, created: map[string]v1alpha1.ChatMessageSpec{}}
-	cheap := &v1alpha1.CaptionSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"}}
-	c.Add("cheap", modeltest.Priced, func(s *v1alpha1.ChatModelConfigSpec) { s.Model = "cheap" })
-	c.Add("captioned", func(s *v1alpha1.ChatModelConfigSpec) { s.Titles, s.TurnSummaries = cheap, cheap })
+		recordings: modeltest.Recordings{}, created: map[string]v1beta1.ChatMessageSpec{}}
+	cheap := &v1beta1.CaptionSettings{ModelConfigRef: &v1beta1.ModelConfigReference{Name: "cheap"}}
+	c.Add("cheap", modeltest.Priced, func(s *v1beta1.ChatModelConfigSpec) { s.Model = "cheap" })
+	c.Add("captioned", func(s *v1beta1.ChatModelConfigSpec) { s.Titles, s.TurnSummaries = cheap, cheap })
 	c.chat = chattest.Chat("c", chattest.UID("u"))
-	c.chat.Spec.Debug = &v1alpha1.DebugSettings{Enabled: true}
+	c.chat.Spec.Debug = &v1beta1.DebugSettings{Enabled: true}
 	c.observer = observe.New(observe.Options{Recordings: c.recordings, Chats: 1, Log: slog.New(slog.DiscardHandler),
 		Tracer: tracing.Off(), Now: time.Now})
 	c.writer = New(Options{Pod: "pod", Models: c.Models, Observer: c.observer, Now: time.Now,
-		Create: func(_ context.Context, _ *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec) error {
+		Create: func(_ context.Context, _ *v1beta1.Chat, name string, spec v1beta1.ChatMessageSpec) error {
 			c.created[name] = spec
 			return nil
 		}})
@@ -71,10 +71,10 @@ func (c *talk) attempt(text string) (*Attempt, *models.Target) {
 	c.t.Helper()
 	name, st := fmt.Sprint("u", len(c.history)), &c.chat.Status
 	c.history = append(c.history, *chattest.User("c", name, chattest.Content(text), chattest.Defaulted,
-		func(m *v1alpha1.ChatMessage) { m.UID = types.UID(name) }))
-	st.Turn = &v1alpha1.TurnStatus{Message: name, Summary: "Still working", SummarySource: v1alpha1.TurnSummaryFromState}
+		func(m *v1beta1.ChatMessage) { m.UID = types.UID(name) }))
+	st.Turn = &v1beta1.TurnStatus{Message: name, Summary: "Still working", SummarySource: v1beta1.TurnSummaryFromState}
 	st.History.Version, st.History.Length = st.History.Version+1, st.History.Length+1
-	st.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod"}
+	st.Generation = &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant, Pod: "pod"}
 	if limits := c.chat.Spec.Limits; limits != nil {
 		st.Internal.Budgets = budget.Effective(limits.Budget, nil, nil)
 	}
@@ -92,7 +92,7 @@ func (c *talk) attempt(text string) (*Attempt, *models.Target) {
 }
 
 // account ends the attempt with a reply, which is committed with the title that it brings.
-func (c *talk) account(a *Attempt) *v1alpha1.MessageGeneration {
+func (c *talk) account(a *Attempt) *v1beta1.MessageGeneration {
 	m := chattest.Answer(c.chat, chattest.Says("The disk is full."))
 	g := m.Spec.Generation
 	a.Account(g, true)
@@ -105,7 +105,7 @@ func (c *talk) account(a *Attempt) *v1alpha1.MessageGeneration {
 }
 
 // title is what the reply to the message brings once the calls for titles are over.
-func (c *talk) title(text string) *v1alpha1.MessageGeneration {
+func (c *talk) title(text string) *v1beta1.MessageGeneration {
 	c.t.Helper()
 	a, _ := c.attempt(text)
 	c.writer.store.calls.Wait()
@@ -113,7 +113,7 @@ func (c *talk) title(text string) *v1alpha1.MessageGeneration {
 }
 
 // summary ends the turn with a reply, and waits until what it has asked for is over.
-func (c *talk) summary(change ...func(*v1alpha1.MessageGeneration)) {
+func (c *talk) summary(change ...func(*v1beta1.MessageGeneration)) {
 	c.t.Helper()
 	a, t := c.attempt(question)
 	m := chattest.Answer(c.chat, chattest.Says("The disk is full."))
@@ -137,7 +137,7 @@ func (c *talk) asked(tool string) (bodies []string) {
 }
 
 // wantTitle checks the title of a reply, and whether it accounts for the call for it.
-func wantTitle(t *testing.T, g *v1alpha1.MessageGeneration, title string, source v1alpha1.TitleSource, paid bool) {
+func wantTitle(t *testing.T, g *v1beta1.MessageGeneration, title string, source v1beta1.TitleSource, paid bool) {
 	t.Helper()
 	check.Equal(t, "title, source, paid", []any{title, source, paid}, []any{g.Title, g.TitleSource, g.TitleCall != nil})
 }
@@ -155,16 +155,16 @@ func writes(tool, input string) modelserver.Rule {
 var (
 	writesTitle   = writes("set_title", `{"title":"\"Stuck pods.\""}`)
 	writesSummary = writes("set_summary", `{"summary":"Found a full disk."}`)
-	call          = &v1alpha1.CallAccount{Usage: v1alpha1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48},
-		Model: &v1alpha1.ModelIdentity{Config: "cheap", Provider: "openai-compatible", Name: "cheap"},
-		Cost:  &v1alpha1.Cost{Currency: "EUR", MicroUnits: 56}}
+	call          = &v1beta1.CallAccount{Usage: v1beta1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48},
+		Model: &v1beta1.ModelIdentity{Config: "cheap", Provider: "openai-compatible", Name: "cheap"},
+		Cost:  &v1beta1.Cost{Currency: "EUR", MicroUnits: 56}}
 )
 
 func TestTitleComesWithTheFirstReply(t *testing.T) {
 	c := newTalk(t, writesTitle)
 	c.chat.Spec.SystemPrompt = "Be brief."
 	g := c.title(question)
-	wantTitle(t, g, "Stuck pods", v1alpha1.TitleFromModel, true)
+	wantTitle(t, g, "Stuck pods", v1beta1.TitleFromModel, true)
 	check.Equal(t, "the call", call, g.TitleCall)
 	check.Contains(t, c.LastBody(), question, `"max_tokens":77`, `"Be lawful.\n\nWrite the title`)
 	check.Lacks(t, c.LastBody(), "Be brief.")
@@ -190,11 +190,11 @@ func TestSlowTitleComesWithTheNextTurn(t *testing.T) {
 			c := newTalk(t, writesTitle)
 			c.HTTP = waits{c.HTTP, release}
 			a, _ := c.attempt(question)
-			wantTitle(t, c.account(a), firstWords, v1alpha1.TitleFromFirstWords, false)
+			wantTitle(t, c.account(a), firstWords, v1beta1.TitleFromFirstWords, false)
 			close(release)
 			c.writer.store.calls.Wait()
 			c.chat.Status.History.ContextStart = start
-			wantTitle(t, c.title("And then?"), "Stuck pods", v1alpha1.TitleFromModel, true)
+			wantTitle(t, c.title("And then?"), "Stuck pods", v1beta1.TitleFromModel, true)
 			wantTitle(t, c.title("And then?"), "", "", false)
 			check.Equal(t, "calls", 1, len(c.Bodies("")))
 		})
@@ -228,9 +228,9 @@ func TestTitleIsReadOrFirstWordsStandIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			talk := newTalk(t, c.rules...)
-			source := v1alpha1.TitleFromModel
+			source := v1beta1.TitleFromModel
 			if c.want == firstWords {
-				source = v1alpha1.TitleFromFirstWords
+				source = v1beta1.TitleFromFirstWords
 			}
 			wantTitle(t, talk.title(question), c.want, source, c.paid)
 			check.Equal(t, "calls", c.calls, len(talk.Bodies("")))
@@ -247,7 +247,7 @@ func TestTitleIsAskedForOnlyWhereWanted(t *testing.T) {
 		"the configuration has none written": {func(c *talk) { c.config = "default" }, firstWords},
 		"the chat has one":                   {func(c *talk) { c.chat.Spec.Title = "Mine" }, ""},
 		"it has no price for the budget": {func(c *talk) {
-			c.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+			c.chat.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
 		}, firstWords},
 		"the provider has asked to wait": {func(c *talk) {
 			cheap := c.Add("cheap")
@@ -255,7 +255,7 @@ func TestTitleIsAskedForOnlyWhereWanted(t *testing.T) {
 			cheap.Status.RetryAfterGeneration = cheap.Generation
 		}, firstWords},
 		"the context starts later": {func(c *talk) {
-			c.history = []v1alpha1.ChatMessage{{}, {}}
+			c.history = []v1beta1.ChatMessage{{}, {}}
 			c.chat.Status.History.ContextStart = 2
 		}, ""},
 	} {
@@ -269,17 +269,17 @@ func TestTitleIsAskedForOnlyWhereWanted(t *testing.T) {
 }
 
 func TestRequestedTitleIsOfTheWholeConversation(t *testing.T) {
-	for name, requests := range map[string][]v1alpha1.HandledRequest{
-		"a person asked": {{Kind: v1alpha1.RequestTitle, Token: "again"}}, "it was taken back": nil,
+	for name, requests := range map[string][]v1beta1.HandledRequest{
+		"a person asked": {{Kind: v1beta1.RequestTitle, Token: "again"}}, "it was taken back": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTalk(t, modelserver.Rule{Times: 1, Reply: writesTitle.Reply}, modelserver.Rule{Reply: fails(429)})
 			c.title(question)
 			st := &c.chat.Status
-			st.Title, st.TitleSource, st.Requests = "", v1alpha1.TitleOutdated, requests
+			st.Title, st.TitleSource, st.Requests = "", v1beta1.TitleOutdated, requests
 			g := c.title("And where is the log?")
 			check.InOrder(t, c.LastBody(), question, "The disk is full.", "And where is the log?")
-			wantTitle(t, g, firstWords, v1alpha1.TitleFromFirstWords, false) // They stand in for the title that was lost.
+			wantTitle(t, g, firstWords, v1beta1.TitleFromFirstWords, false) // They stand in for the title that was lost.
 		})
 	}
 }
@@ -292,10 +292,10 @@ func TestTurnSummaryIsAMessageWithItsAccount(t *testing.T) {
 		t.Fatalf("created are %v", c.created)
 	}
 	m.Generation.StartedAt, m.Generation.FinishedAt = metav1.MicroTime{}, metav1.MicroTime{}
-	check.Equal(t, "the summary", v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{
-			ChatUID: "u", HistoryVersion: 2, Attempt: 1, Action: v1alpha1.ActionSummarizeTurn, Pod: "pod",
-			Outcome: v1alpha1.OutcomeCompleted, TurnSummary: "Found a full disk", Model: call.Model, Usage: &call.Usage,
+	check.Equal(t, "the summary", v1beta1.ChatMessageSpec{
+		ChatRef: v1beta1.ChatReference{Name: "c"}, Role: v1beta1.RoleAssistant, Generation: &v1beta1.MessageGeneration{
+			ChatUID: "u", HistoryVersion: 2, Attempt: 1, Action: v1beta1.ActionSummarizeTurn, Pod: "pod",
+			Outcome: v1beta1.OutcomeCompleted, TurnSummary: "Found a full disk", Model: call.Model, Usage: &call.Usage,
 			Cost: call.Cost,
 		}}, m)
 	asked := c.asked("set_summary")
@@ -309,22 +309,22 @@ func TestTurnSummaryIsAMessageWithItsAccount(t *testing.T) {
 
 func TestNoSummaryIsAskedWhereNobodyWaits(t *testing.T) {
 	for name, c := range map[string]struct {
-		chat  func(*v1alpha1.Chat)
-		reply func(*v1alpha1.MessageGeneration)
+		chat  func(*v1beta1.Chat)
+		reply func(*v1beta1.MessageGeneration)
 	}{
-		"a message is queued": {chat: func(c *v1alpha1.Chat) { c.Status.Queue = []v1alpha1.QueuedMessage{{Name: "next"}} }},
-		"it has no price for the budget": {chat: func(c *v1alpha1.Chat) {
-			c.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+		"a message is queued": {chat: func(c *v1beta1.Chat) { c.Status.Queue = []v1beta1.QueuedMessage{{Name: "next"}} }},
+		"it has no price for the budget": {chat: func(c *v1beta1.Chat) {
+			c.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
 		}},
 		"the reply costs as much as the chat may": {
-			chat: func(c *v1alpha1.Chat) {
-				c.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "EUR", Amount: "0.00002"}}
+			chat: func(c *v1beta1.Chat) {
+				c.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "EUR", Amount: "0.00002"}}
 			},
-			reply: func(g *v1alpha1.MessageGeneration) { g.Cost = &v1alpha1.Cost{Currency: "EUR", MicroUnits: 20} },
+			reply: func(g *v1beta1.MessageGeneration) { g.Cost = &v1beta1.Cost{Currency: "EUR", MicroUnits: 20} },
 		},
-		"calls are pending":   {reply: func(g *v1alpha1.MessageGeneration) { g.PendingCalls = 1 }},
-		"the reply failed":    {reply: func(g *v1alpha1.MessageGeneration) { g.Outcome = v1alpha1.OutcomeFailed }},
-		"tools have run":      {reply: func(g *v1alpha1.MessageGeneration) { g.Action = v1alpha1.ActionExecuteTools }},
+		"calls are pending":   {reply: func(g *v1beta1.MessageGeneration) { g.PendingCalls = 1 }},
+		"the reply failed":    {reply: func(g *v1beta1.MessageGeneration) { g.Outcome = v1beta1.OutcomeFailed }},
+		"tools have run":      {reply: func(g *v1beta1.MessageGeneration) { g.Action = v1beta1.ActionExecuteTools }},
 		"nobody waits for it": {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -375,10 +375,10 @@ func TestFailedSummaryIsNoFaultAndIsPaid(t *testing.T) {
 
 func TestThinkingModelWritesACaptionWithoutThinking(t *testing.T) {
 	c := newTalk(t, writesTitle, writesSummary)
-	c.Add("cheap", func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Provider, s.BaseURL, s.Model = v1alpha1.ProviderAnthropic, c.URL, "claude-sonnet-4-5"
-		s.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{
-			Thinking: &v1alpha1.AnthropicThinking{BudgetTokens: 10000}}}
+	c.Add("cheap", func(s *v1beta1.ChatModelConfigSpec) {
+		s.Provider, s.BaseURL, s.Model = v1beta1.ProviderAnthropic, c.URL, "claude-sonnet-4-5"
+		s.ProviderOptions = &v1beta1.ProviderOptions{Anthropic: &v1beta1.AnthropicOptions{
+			Thinking: &v1beta1.AnthropicThinking{BudgetTokens: 10000}}}
 		s.MaxOutputTokens = new(int64(32000))
 	})
 	c.summary()

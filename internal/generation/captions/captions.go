@@ -18,7 +18,7 @@ import (
 	"charm.land/fantasy"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/captions/wording"
@@ -40,7 +40,7 @@ type Options struct {
 	Models   *models.Models
 	Observer *observe.Observer
 	// Create creates a message of the chat.
-	Create func(ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec) error
+	Create func(ctx context.Context, chat *v1beta1.Chat, name string, spec v1beta1.ChatMessageSpec) error
 	Now    func() time.Time
 }
 
@@ -61,13 +61,13 @@ func (w *Writer) Stop() { w.store.stop() }
 
 // summaryOf is the summary of the chat's newest turn.
 func summaryOf(chat types.UID) caption {
-	return caption{action: v1alpha1.ActionSummarizeTurn, chat: chat}
+	return caption{action: v1beta1.ActionSummarizeTurn, chat: chat}
 }
 
 // Attempt handles the captions of one attempt.
 type Attempt struct {
 	writer *Writer
-	chat   *v1alpha1.Chat
+	chat   *v1beta1.Chat
 	fence  fence.Fence
 	log    *slog.Logger
 	// preamble of the namespace begins each system prompt.
@@ -82,7 +82,7 @@ type Attempt struct {
 }
 
 // Attempt returns the captions of an attempt. The log names the attempt, and gets no content.
-func (w *Writer) Attempt(chat *v1alpha1.Chat, of fence.Fence, log *slog.Logger) *Attempt {
+func (w *Writer) Attempt(chat *v1beta1.Chat, of fence.Fence, log *slog.Logger) *Attempt {
 	return &Attempt{writer: w, chat: chat, fence: of, log: log}
 }
 
@@ -91,7 +91,7 @@ func (a *Attempt) SetPreamble(preamble string) { a.preamble = preamble }
 
 // BeforeReply asks for a title if the configuration of t, which is about to reply, enables titles. It does not wait:
 // the call runs in ctx, which outlives the attempt.
-func (a *Attempt) BeforeReply(ctx context.Context, t *models.Target, messages []v1alpha1.ChatMessage) {
+func (a *Attempt) BeforeReply(ctx context.Context, t *models.Target, messages []v1beta1.ChatMessage) {
 	a.askTitle(ctx, t, messages)
 	if a.needsSummary(t) {
 		a.question = questionOf(messages)
@@ -101,19 +101,19 @@ func (a *Attempt) BeforeReply(ctx context.Context, t *models.Target, messages []
 // request is a call for a caption.
 type request struct {
 	form   wording.Form
-	action v1alpha1.GenerationAction
+	action v1beta1.GenerationAction
 	// config is the ChatModelConfig to call; nil: that of the reply.
-	config *v1alpha1.ModelConfigReference
+	config *v1beta1.ModelConfigReference
 	// text is the part of the conversation that the model sees.
 	text string
 	// spent is the cost of the chat before the call.
-	spent []v1alpha1.Cost
+	spent []v1beta1.Cost
 }
 
 // write asks a model for a caption; empty if it fails, which is no error. The account is nil if there is no usage.
-func (a *Attempt) write(ctx context.Context, t *models.Target, r request) (text string, account *v1alpha1.CallAccount) {
+func (a *Attempt) write(ctx context.Context, t *models.Target, r request) (text string, account *v1beta1.CallAccount) {
 	log := a.log.With(slog.String("action", string(r.action)))
-	var failure *v1alpha1.GenerationError
+	var failure *v1beta1.GenerationError
 	defer func() {
 		if fault := recover(); fault != nil {
 			// The panic itself can quote content.
@@ -132,9 +132,9 @@ func (a *Attempt) write(ctx context.Context, t *models.Target, r request) (text 
 // target is the model to call, within the budget.
 func (a *Attempt) target(
 	ctx context.Context, t *models.Target, r request,
-) (*models.Target, *v1alpha1.GenerationError) {
+) (*models.Target, *v1beta1.GenerationError) {
 	if r.config != nil && r.config.Name != t.Config.Name {
-		var missing *v1alpha1.GenerationError
+		var missing *v1beta1.GenerationError
 		if t, missing = a.writer.options.Models.Target(ctx, r.config.Name); missing != nil {
 			return nil, missing
 		}
@@ -145,7 +145,7 @@ func (a *Attempt) target(
 // ask asks for the caption, and a second time without a tool if the model may have refused the tool.
 func (a *Attempt) ask(
 	ctx context.Context, t *models.Target, r request,
-) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
+) (string, *v1beta1.CallAccount, *v1beta1.GenerationError) {
 	if wait := t.MayCall(ctx); wait != nil {
 		return "", nil, wait
 	}
@@ -155,7 +155,7 @@ func (a *Attempt) ask(
 	call := func(plain bool) *observe.ModelCall {
 		c := &observe.ModelCall{
 			Target: t, Request: a.call(t, r, plain), Reply: collect.NewAccumulator(t.Config.Spec.Provider, 0, nil),
-			Classify: func(err error) *v1alpha1.GenerationError { return fault.Classify(err, about) },
+			Classify: func(err error) *v1beta1.GenerationError { return fault.Classify(err, about) },
 		}
 		caller.Call(ctx, c)
 		return c
@@ -169,9 +169,9 @@ func (a *Attempt) ask(
 		t.NoteFailure(made.Failure)
 		return "", nil, made.Failure
 	}
-	var account *v1alpha1.CallAccount
-	if usage := made.Content.Usage; usage != (v1alpha1.TokenUsage{}) {
-		account = &v1alpha1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(t.Config.Spec.Pricing, usage)}
+	var account *v1beta1.CallAccount
+	if usage := made.Content.Usage; usage != (v1beta1.TokenUsage{}) {
+		account = &v1beta1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(t.Config.Spec.Pricing, usage)}
 	}
 	if isRefusal {
 		return "", account, nil
@@ -183,7 +183,7 @@ func (a *Attempt) ask(
 func (a *Attempt) call(t *models.Target, r request, plain bool) fantasy.Call {
 	effort := t.Config.Spec.ReasoningEffort.Effort("")
 	if provider.IsThinkingOptIn(t.Config.Spec.Provider) || effort != "" && !plain {
-		effort = v1alpha1.EffortNone
+		effort = v1beta1.EffortNone
 	}
 	return r.form.Ask(provider.Call(&t.Config.Spec, effort), a.preamble, r.text, plain)
 }

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // maxKept limits the captions in the store. The oldest are dropped.
@@ -19,7 +19,7 @@ const maxKept = 2048
 // caption identifies a caption. A chat has one summary at a time. A title belongs to one edition of a message, or to
 // the token of a person's request for another title.
 type caption struct {
-	action        v1alpha1.GenerationAction
+	action        v1beta1.GenerationAction
 	chat, message types.UID
 	edition       int64
 	token         string
@@ -37,12 +37,12 @@ type store struct {
 type sideCall struct {
 	text string // empty until the call has ended
 	// account is nil until the call has ended, and after a result has accounted for it.
-	account *v1alpha1.CallAccount
+	account *v1beta1.CallAccount
 	cancel  context.CancelFunc
 }
 
 // begin asks for a caption in the background, unless it has been asked for before.
-func (s *store) begin(ctx context.Context, of caption, ask func(context.Context) (string, *v1alpha1.CallAccount)) {
+func (s *store) begin(ctx context.Context, of caption, ask func(context.Context) (string, *v1beta1.CallAccount)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept[of] != nil || ctx.Err() != nil {
@@ -72,7 +72,7 @@ func (s *store) newestTitle(chat types.UID) caption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, of := range slices.Backward(s.order) {
-		if of.chat == chat && of.action == v1alpha1.ActionWriteTitle {
+		if of.chat == chat && of.action == v1beta1.ActionWriteTitle {
 			return of
 		}
 	}
@@ -91,7 +91,7 @@ func (s *store) text(of caption) string {
 // swapAccount returns the account of the call, and replaces it. The result that accounts for the call leaves nil,
 // because the next step can end before that result is known to exist. A result that is not created puts the account
 // back.
-func (s *store) swapAccount(of caption, account *v1alpha1.CallAccount) *v1alpha1.CallAccount {
+func (s *store) swapAccount(of caption, account *v1beta1.CallAccount) *v1beta1.CallAccount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	call := s.kept[of]

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -18,15 +18,15 @@ import (
 var sameCaption = cmpopts.EquateComparable(caption{})
 
 // answered is a title that is there at once.
-func answered(context.Context) (string, *v1alpha1.CallAccount) {
-	return "A title", &v1alpha1.CallAccount{}
+func answered(context.Context) (string, *v1beta1.CallAccount) {
+	return "A title", &v1beta1.CallAccount{}
 }
 
 func TestTitleIsAskedForAndCountedOnce(t *testing.T) {
 	var s store
-	of := caption{action: v1alpha1.ActionWriteTitle, chat: "c", message: "m", edition: 1}
+	of := caption{action: v1beta1.ActionWriteTitle, chat: "c", message: "m", edition: 1}
 	s.begin(t.Context(), of, answered)
-	s.begin(t.Context(), of, func(context.Context) (string, *v1alpha1.CallAccount) {
+	s.begin(t.Context(), of, func(context.Context) (string, *v1beta1.CallAccount) {
 		t.Error("a title was asked for twice")
 		return "", nil
 	})
@@ -46,8 +46,8 @@ func TestTitleIsAskedForAndCountedOnce(t *testing.T) {
 
 func TestAbandonedTitleMayBeAskedForAgain(t *testing.T) {
 	var s store
-	of, gaveUp := caption{action: v1alpha1.ActionWriteTitle, chat: "c"}, make(chan struct{})
-	s.begin(t.Context(), of, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
+	of, gaveUp := caption{action: v1beta1.ActionWriteTitle, chat: "c"}, make(chan struct{})
+	s.begin(t.Context(), of, func(ctx context.Context) (string, *v1beta1.CallAccount) {
 		<-ctx.Done()
 		close(gaveUp)
 		return "", nil
@@ -62,10 +62,10 @@ func TestAbandonedTitleMayBeAskedForAgain(t *testing.T) {
 func TestTitlesThatAreKeptAreBounded(t *testing.T) {
 	var s store
 	for n := range int64(maxKept + 1) {
-		s.begin(t.Context(), caption{action: v1alpha1.ActionWriteTitle, chat: "c", edition: n}, answered)
+		s.begin(t.Context(), caption{action: v1beta1.ActionWriteTitle, chat: "c", edition: n}, answered)
 	}
 	s.stop()
-	first := caption{action: v1alpha1.ActionWriteTitle, chat: "c"}
+	first := caption{action: v1beta1.ActionWriteTitle, chat: "c"}
 	check.Equal(t, "kept, order, text", []any{maxKept, maxKept, ""}, []any{len(s.kept), len(s.order), s.text(first)})
 }
 
@@ -73,7 +73,7 @@ func TestNothingIsAskedOnceTheProcessEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	var s store
-	s.begin(ended, summaryOf("c"), func(context.Context) (string, *v1alpha1.CallAccount) {
+	s.begin(ended, summaryOf("c"), func(context.Context) (string, *v1beta1.CallAccount) {
 		t.Error("a caption is asked for")
 		return "", nil
 	})
@@ -82,8 +82,8 @@ func TestNothingIsAskedOnceTheProcessEnds(t *testing.T) {
 
 func TestSummaryIsGivenUpWhenItsChatContinues(t *testing.T) {
 	var s store
-	waits := func(gaveUp chan types.UID, chat types.UID) func(context.Context) (string, *v1alpha1.CallAccount) {
-		return func(ctx context.Context) (string, *v1alpha1.CallAccount) {
+	waits := func(gaveUp chan types.UID, chat types.UID) func(context.Context) (string, *v1beta1.CallAccount) {
+		return func(ctx context.Context) (string, *v1beta1.CallAccount) {
 			<-ctx.Done()
 			gaveUp <- chat
 			return "", nil
@@ -91,7 +91,7 @@ func TestSummaryIsGivenUpWhenItsChatContinues(t *testing.T) {
 	}
 	gaveUp := make(chan types.UID, 3)
 	s.begin(t.Context(), summaryOf("one"), waits(gaveUp, "one"))
-	s.begin(t.Context(), summaryOf("one"), func(context.Context) (string, *v1alpha1.CallAccount) {
+	s.begin(t.Context(), summaryOf("one"), func(context.Context) (string, *v1beta1.CallAccount) {
 		t.Error("two summaries of a chat are asked for at once")
 		return "", nil
 	})

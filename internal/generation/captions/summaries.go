@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/captions/wording"
@@ -20,18 +20,18 @@ import (
 
 // Summary returns a function that asks for a summary of the turn that ends with the reply of t, in a context that
 // outlives the attempt; nil if no turn ends, or if summaries are disabled.
-func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (begin func(context.Context)) {
+func (a *Attempt) Summary(t *models.Target, reply *v1beta1.ChatMessageSpec) (begin func(context.Context)) {
 	answer := wording.Text(reply)
 	if answer == "" || !a.endsTurn(t, reply.Generation) || !a.needsSummary(t) {
 		return nil
 	}
 	r := request{
-		form: wording.TurnSummary, action: v1alpha1.ActionSummarizeTurn,
+		form: wording.TurnSummary, action: v1beta1.ActionSummarizeTurn,
 		config: t.Config.Spec.TurnSummaries.ModelConfigRef,
 		text:   wording.Exchange(a.question, answer), spent: a.spentWith(reply.Generation),
 	}
 	return func(ctx context.Context) {
-		a.writer.store.begin(ctx, summaryOf(a.chat.UID), func(ctx context.Context) (string, *v1alpha1.CallAccount) {
+		a.writer.store.begin(ctx, summaryOf(a.chat.UID), func(ctx context.Context) (string, *v1beta1.CallAccount) {
 			began := metav1.NewMicroTime(a.writer.options.Now())
 			if text, account := a.write(ctx, t, r); text != "" || account != nil {
 				a.create(ctx, a.summary(text, account, began))
@@ -42,7 +42,7 @@ func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (be
 }
 
 // spentWith is the cost of the chat including the reply.
-func (a *Attempt) spentWith(reply *v1alpha1.MessageGeneration) []v1alpha1.Cost {
+func (a *Attempt) spentWith(reply *v1beta1.MessageGeneration) []v1beta1.Cost {
 	costs := a.chat.Status.Cost
 	if reply.Cost != nil {
 		costs = cost.Add(costs, *reply.Cost)
@@ -60,13 +60,13 @@ func (a *Attempt) needsSummary(t *models.Target) bool {
 }
 
 // endsTurn reports whether the turn ends with this reply, and no queued message follows.
-func (a *Attempt) endsTurn(t *models.Target, reply *v1alpha1.MessageGeneration) bool {
-	return reply.Outcome == v1alpha1.OutcomeCompleted && t != nil && len(a.chat.Status.Queue) == 0 &&
-		reply.Action == v1alpha1.ActionGenerateAssistant && reply.PendingCalls == 0
+func (a *Attempt) endsTurn(t *models.Target, reply *v1beta1.MessageGeneration) bool {
+	return reply.Outcome == v1beta1.OutcomeCompleted && t != nil && len(a.chat.Status.Queue) == 0 &&
+		reply.Action == v1beta1.ActionGenerateAssistant && reply.PendingCalls == 0
 }
 
 // create creates the message with a summary. It does not retry.
-func (a *Attempt) create(ctx context.Context, summary v1alpha1.ChatMessageSpec) {
+func (a *Attempt) create(ctx context.Context, summary v1beta1.ChatMessageSpec) {
 	name := fence.SummaryName(a.chat.Name, summary.Generation.HistoryVersion)
 	if err := a.writer.options.Create(ctx, a.chat, name, summary); err != nil && ctx.Err() == nil {
 		reason := string(apierrors.ReasonForError(err))
@@ -76,25 +76,25 @@ func (a *Attempt) create(ctx context.Context, summary v1alpha1.ChatMessageSpec) 
 
 // summary is the message with the summary of a turn, or only with the cost of an empty answer. Its version is that
 // after the commit of the last reply: the chat accepts it as long as nothing else has happened.
-func (a *Attempt) summary(text string, account *v1alpha1.CallAccount, began metav1.MicroTime) v1alpha1.ChatMessageSpec {
-	g := &v1alpha1.MessageGeneration{
+func (a *Attempt) summary(text string, account *v1beta1.CallAccount, began metav1.MicroTime) v1beta1.ChatMessageSpec {
+	g := &v1beta1.MessageGeneration{
 		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion + 1, Attempt: 1,
-		Action: v1alpha1.ActionSummarizeTurn, Pod: a.writer.options.Pod,
-		Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text,
+		Action: v1beta1.ActionSummarizeTurn, Pod: a.writer.options.Pod,
+		Outcome: v1beta1.OutcomeCompleted, TurnSummary: text,
 		StartedAt: began, FinishedAt: metav1.NewMicroTime(a.writer.options.Now()),
 	}
 	if account != nil {
 		g.Model, g.Usage, g.Cost = account.Model, &account.Usage, account.Cost
 	}
-	return v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: a.chat.Name}, Role: v1alpha1.RoleAssistant, Generation: g,
+	return v1beta1.ChatMessageSpec{
+		ChatRef: v1beta1.ChatReference{Name: a.chat.Name}, Role: v1beta1.RoleAssistant, Generation: g,
 	}
 }
 
 // questionOf is the text of the turn's message; empty if it is not for people, who read the summary.
-func questionOf(messages []v1alpha1.ChatMessage) string {
+func questionOf(messages []v1beta1.ChatMessage) string {
 	for _, m := range slices.Backward(messages) {
-		if m.Spec.Role == v1alpha1.RoleUser {
+		if m.Spec.Role == v1beta1.RoleUser {
 			return wording.Shown(&m.Spec)
 		}
 	}

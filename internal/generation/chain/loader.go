@@ -19,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/content"
@@ -66,9 +66,9 @@ func NewLoader(client *apiclient.Client) *Loader {
 
 // Load returns the messages that the model can see: from the start of the chat's context to its head. The error is a
 // *BrokenError, or an *EditedError if the chat has not seen an edit yet.
-func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
+func (l *Loader) Load(ctx context.Context, chat *v1beta1.Chat) ([]v1beta1.ChatMessage, error) {
 	known := from(chat.Status.History.ContextStart, l.kept.get(string(chat.UID)))
-	p := &pass{loader: l, chat: chat, known: known, fetched: map[string]*v1alpha1.ChatMessage{}}
+	p := &pass{loader: l, chat: chat, known: known, fetched: map[string]*v1beta1.ChatMessage{}}
 	p.place = make(map[string]int, len(p.known))
 	for i := range p.known {
 		if isFinal(chat, &p.known[i]) {
@@ -94,7 +94,7 @@ func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat
 // isFinal reports whether a cached message is current. Generated messages never change. People can edit or recreate
 // theirs, but the commit proves the message that began the turn. A history is cut at a change, so the messages before a
 // final one are current, too.
-func isFinal(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+func isFinal(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 	t := chat.Status.Turn
 	return m.Spec.Generation != nil ||
 		t != nil && t.Message == m.Name && t.HistoryVersion == m.Status.HistoryVersion &&
@@ -103,7 +103,7 @@ func isFinal(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 
 // from are the known messages from the index on; none if the first is missing, after an edit has restored an earlier
 // context.
-func from(start int64, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+func from(start int64, known []v1beta1.ChatMessage) []v1beta1.ChatMessage {
 	if len(known) == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func from(start int64, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 }
 
 // Add caches a message that was just created after the chat's head.
-func (l *Loader) Add(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) {
+func (l *Loader) Add(chat *v1beta1.Chat, message *v1beta1.ChatMessage) {
 	known := l.kept.get(string(chat.UID))
 	if n := len(known); n > 0 && known[n-1].Name == message.Spec.Parent {
 		l.kept.put(string(chat.UID), append(known[:n:n], *message))
@@ -127,10 +127,10 @@ func (l *Loader) Add(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) {
 // pass is one Load.
 type pass struct {
 	loader  *Loader
-	chat    *v1alpha1.Chat
-	known   []v1alpha1.ChatMessage
+	chat    *v1beta1.Chat
+	known   []v1beta1.ChatMessage
 	place   map[string]int
-	fetched map[string]*v1alpha1.ChatMessage
+	fetched map[string]*v1beta1.ChatMessage
 	gets    int
 	listed  bool
 	err     error
@@ -188,7 +188,7 @@ func (p *pass) fetch(ctx context.Context, name string) error {
 }
 
 // get reads a message from the API server's cache, if that has what was committed, or else from etcd.
-func (p *pass) get(ctx context.Context, name string) (*v1alpha1.ChatMessage, error) {
+func (p *pass) get(ctx context.Context, name string) (*v1beta1.ChatMessage, error) {
 	messages := p.loader.client.Messages(p.chat.Namespace)
 	if history.MayBeCertain(p.chat, name) {
 		if m, err := messages.GetCached(ctx, name); err == nil && history.Certain(p.chat, m) {
@@ -199,7 +199,7 @@ func (p *pass) get(ctx context.Context, name string) (*v1alpha1.ChatMessage, err
 }
 
 // mayBeSeen reports whether the message may be in the context: User messages do not have their index.
-func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
+func (p *pass) mayBeSeen(m *v1beta1.ChatMessage) bool {
 	n := history.NodeOf(m)
 	return !n.Placed || n.Index >= p.chat.Status.History.ContextStart
 }
@@ -217,12 +217,12 @@ func (p *pass) unedited(nodes []history.Node) error {
 }
 
 // join appends the fetched messages to the known ones.
-func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
+func (p *pass) join(nodes []history.Node) []v1beta1.ChatMessage {
 	if len(nodes) == 0 {
 		return p.upTo(p.chat.Status.History.Head)
 	}
 	before := p.upTo(nodes[0].Parent)
-	messages := append(slices.Clip(before), make([]v1alpha1.ChatMessage, 0, len(nodes))...)
+	messages := append(slices.Clip(before), make([]v1beta1.ChatMessage, 0, len(nodes))...)
 	for _, n := range nodes {
 		messages = append(messages, p.placed(p.fetched[n.Name], n))
 	}
@@ -231,7 +231,7 @@ func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 
 // placed is a copy of the message with its position. For a message of a person or a client, a later generated message
 // has it, which may be missing from the context.
-func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMessage {
+func (p *pass) placed(m *v1beta1.ChatMessage, n history.Node) v1beta1.ChatMessage {
 	out := *m
 	if n.Commit != nil {
 		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
@@ -240,14 +240,14 @@ func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMess
 	return out
 }
 
-func (p *pass) upTo(name string) []v1alpha1.ChatMessage {
+func (p *pass) upTo(name string) []v1beta1.ChatMessage {
 	if i, ok := p.place[name]; ok {
 		return p.known[:i+1]
 	}
 	return nil
 }
 
-func refOf(chat *v1alpha1.Chat) history.Ref {
+func refOf(chat *v1beta1.Chat) history.Ref {
 	ref := history.RefOf(chat)
 	ref.From = chat.Status.History.ContextStart
 	return ref
@@ -265,7 +265,7 @@ type kept struct {
 
 type entry struct {
 	chat     string
-	messages []v1alpha1.ChatMessage
+	messages []v1beta1.ChatMessage
 	bytes    int
 }
 
@@ -274,7 +274,7 @@ func newKept(maxChats, maxBytes int) *kept {
 }
 
 // get returns the cached history of a chat. The caller must not change it.
-func (k *kept) get(chat string) []v1alpha1.ChatMessage {
+func (k *kept) get(chat string) []v1beta1.ChatMessage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e, ok := k.entries[chat]
@@ -285,7 +285,7 @@ func (k *kept) get(chat string) []v1alpha1.ChatMessage {
 	return e.Value.(*entry).messages
 }
 
-func (k *kept) put(chat string, messages []v1alpha1.ChatMessage) {
+func (k *kept) put(chat string, messages []v1beta1.ChatMessage) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.drop(chat)
@@ -308,7 +308,7 @@ func (k *kept) drop(chat string) {
 // messageOverhead estimates the memory of a message without its content.
 const messageOverhead = 2 << 10
 
-func sizeOf(messages []v1alpha1.ChatMessage) int {
+func sizeOf(messages []v1beta1.ChatMessage) int {
 	n := 0
 	for i := range messages {
 		spec := &messages[i].Spec

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/check"
 )
@@ -27,9 +27,9 @@ const resultBytes = 50 << 10
 // store is an API server that holds one chat's messages m0, m1, ..., each the parent of the next.
 type store struct {
 	t        *testing.T
-	messages []v1alpha1.ChatMessage
+	messages []v1beta1.ChatMessage
 	// cached is what the API server's cache has; nil: what there is.
-	cached  []v1alpha1.ChatMessage
+	cached  []v1beta1.ChatMessage
 	gets    []string
 	lists   int
 	largest int
@@ -43,11 +43,11 @@ func newStore(t *testing.T, n int) *store {
 	return s
 }
 
-func (s *store) grow() *v1alpha1.ChatMessage {
+func (s *store) grow() *v1beta1.ChatMessage {
 	i := int64(len(s.messages))
-	m := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i), Namespace: "ns"}}
-	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Index: &i,
-		Generation: &v1alpha1.MessageGeneration{ChatUID: "uid", HistoryVersion: i}}
+	m := v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i), Namespace: "ns"}}
+	m.Spec = v1beta1.ChatMessageSpec{Role: v1beta1.RoleTool, Index: &i,
+		Generation: &v1beta1.MessageGeneration{ChatUID: "uid", HistoryVersion: i}}
 	m.Spec.Content = strings.Repeat("x", resultBytes)
 	if i > 0 {
 		m.Spec.Parent = fmt.Sprint("m", i-1)
@@ -72,20 +72,20 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if i >= len(messages) {
 		w.WriteHeader(http.StatusNotFound)
 		_ = json.NewEncoder(w).Encode(
-			apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("chatmessages").GroupResource(), name).Status())
+			apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("chatmessages").GroupResource(), name).Status())
 		return
 	}
 	_ = json.NewEncoder(w).Encode(messages[i])
 }
 
-func (s *store) page(r *http.Request) v1alpha1.ChatMessageList {
+func (s *store) page(r *http.Request) v1beta1.ChatMessageList {
 	s.lists++
 	first, _ := strconv.Atoi(r.FormValue("continue"))
 	limit, err := strconv.Atoi(r.FormValue("limit"))
 	if err != nil {
 		limit = len(s.messages)
 	}
-	var list v1alpha1.ChatMessageList
+	var list v1beta1.ChatMessageList
 	list.Items = s.messages[first:min(first+limit, len(s.messages))]
 	if first+limit < len(s.messages) {
 		list.Continue = strconv.Itoa(first + limit)
@@ -103,10 +103,10 @@ func (s *store) loader() *Loader {
 }
 
 // chat is the chat whose context starts at the index.
-func (s *store) chat(start int64) *v1alpha1.Chat {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: "ns", UID: types.UID("uid")}}
+func (s *store) chat(start int64) *v1beta1.Chat {
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: "ns", UID: types.UID("uid")}}
 	n := int64(len(s.messages))
-	chat.Status.History = v1alpha1.HistoryStatus{Head: fmt.Sprint("m", n-1), Length: n, ContextStart: start}
+	chat.Status.History = v1beta1.HistoryStatus{Head: fmt.Sprint("m", n-1), Length: n, ContextStart: start}
 	return chat
 }
 

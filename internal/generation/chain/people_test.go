@@ -10,34 +10,34 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/test/kit/check"
 )
 
 // says is a committed User message on top of the history, at the version that follows.
-func (s *store) says(text string) *v1alpha1.ChatMessage {
+func (s *store) says(text string) *v1beta1.ChatMessage {
 	m := s.grow()
 	n := int64(len(s.messages))
-	m.Status = v1alpha1.ChatMessageStatus{Parent: m.Spec.Parent, Index: m.Spec.Index, HistoryVersion: n,
-		State: v1alpha1.MessageCommitted}
-	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: text}
+	m.Status = v1beta1.ChatMessageStatus{Parent: m.Spec.Parent, Index: m.Spec.Index, HistoryVersion: n,
+		State: v1beta1.MessageCommitted}
+	m.Spec = v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser, Content: text}
 	m.Status.ContentHash = content.Hash(&m.Spec)
 	return m
 }
 
 // turnOf is the chat at work on the message, with a history of n messages.
-func (s *store) turnOf(m *v1alpha1.ChatMessage, version int64, n int) *v1alpha1.Chat {
+func (s *store) turnOf(m *v1beta1.ChatMessage, version int64, n int) *v1beta1.Chat {
 	chat := s.chat(0)
 	chat.Status.History.Length, chat.Status.History.Head = int64(n), s.messages[n-1].Name
-	chat.Status.Turn = &v1alpha1.TurnStatus{
+	chat.Status.Turn = &v1beta1.TurnStatus{
 		Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: version,
 	}
 	chat.Status.Internal.Turn.ContentHash = content.Hash(&m.Spec)
 	return chat
 }
 
-func texts(t *testing.T, l *Loader, chat *v1alpha1.Chat) (texts []string) {
+func texts(t *testing.T, l *Loader, chat *v1beta1.Chat) (texts []string) {
 	t.Helper()
 	messages, err := l.Load(t.Context(), chat)
 	check.OK(t, err)
@@ -47,7 +47,7 @@ func texts(t *testing.T, l *Loader, chat *v1alpha1.Chat) (texts []string) {
 	return texts
 }
 
-func edited(m *v1alpha1.ChatMessage, text string, version int64) {
+func edited(m *v1beta1.ChatMessage, text string, version int64) {
 	m.Spec.Content = text
 	m.Status.ContentHash, m.Status.HistoryVersion = content.Hash(&m.Spec), version
 }
@@ -103,7 +103,7 @@ func TestUncommittedEditIsNeitherUsedNorCached(t *testing.T) {
 func TestStaleCachedMessageIsIgnoredUnlessCommitted(t *testing.T) {
 	s := newStore(t, 0)
 	question := s.says("question")
-	s.cached = []v1alpha1.ChatMessage{} // It has just been created.
+	s.cached = []v1beta1.ChatMessage{} // It has just been created.
 	check.Equal(t, "the history", []string{"question"}, texts(t, s.loader(), s.turnOf(question, 1, 1)))
 	s.cached = slices.Clone(s.messages)
 	edited(&s.messages[0], "edited", 2)
@@ -118,15 +118,15 @@ func TestNoteIsExcludedFromModelContext(t *testing.T) {
 			s.says("first")
 			s.says("second")
 			chat := s.turnOf(&s.messages[1], 2, 2)
-			s.messages[turn].Spec.Visibility = v1alpha1.VisibleToUsers
+			s.messages[turn].Spec.Visibility = v1beta1.VisibleToUsers
 			_, err := s.loader().Load(t.Context(), chat)
 			check.Equal(t, "broken", true, Broken(err))
 		})
 	}
 }
 
-func messagesOf(bytes int) []v1alpha1.ChatMessage {
-	return []v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Content: strings.Repeat("x", bytes)}}}
+func messagesOf(bytes int) []v1beta1.ChatMessage {
+	return []v1beta1.ChatMessage{{Spec: v1beta1.ChatMessageSpec{Content: strings.Repeat("x", bytes)}}}
 }
 
 func TestTheChatsThatWereUsedLastStay(t *testing.T) {
@@ -157,14 +157,14 @@ func TestWhatIsKeptIsBoundedInBytes(t *testing.T) {
 
 func TestEveryKindOfContentCounts(t *testing.T) {
 	long := strings.Repeat("x", 1000)
-	for name, part := range map[string]v1alpha1.MessagePart{
+	for name, part := range map[string]v1beta1.MessagePart{
 		"text":     {Text: &long},
-		"call":     {ToolCall: &v1alpha1.ToolCall{Input: long}},
-		"result":   {ToolResult: &v1alpha1.ToolResult{Output: long}},
-		"file":     {File: &v1alpha1.MessageFile{Data: long}},
+		"call":     {ToolCall: &v1beta1.ToolCall{Input: long}},
+		"result":   {ToolResult: &v1beta1.ToolResult{Output: long}},
+		"file":     {File: &v1beta1.MessageFile{Data: long}},
 		"metadata": {ProviderMetadata: long},
 	} {
 		check.Equal(t, name, messageOverhead+1000,
-			sizeOf([]v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{part}}}}))
+			sizeOf([]v1beta1.ChatMessage{{Spec: v1beta1.ChatMessageSpec{Parts: []v1beta1.MessagePart{part}}}}))
 	}
 }

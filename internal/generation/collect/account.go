@@ -11,7 +11,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -61,18 +61,18 @@ const maxCount = 1_000_000_000
 // usageOf converts the counts of a provider: input excludes tokens from and to the cache, output includes reasoning,
 // and the total is the sum. Google counts the cache as input. If the total is the only count, it stays. Each count is
 // at least 0 and at most maxCount.
-func usageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
+func usageOf(provider v1beta1.ModelProvider, u fantasy.Usage) v1beta1.TokenUsage {
 	for _, count := range []*int64{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.ReasoningTokens, &u.CacheReadTokens,
 		&u.CacheCreationTokens} {
 		*count = min(max(0, *count), maxCount)
 	}
-	if provider == v1alpha1.ProviderGoogle {
+	if provider == v1beta1.ProviderGoogle {
 		u.InputTokens = max(0, u.InputTokens-u.CacheReadTokens)
 	}
 	if u.InputTokens+u.CacheReadTokens+u.CacheCreationTokens+u.OutputTokens == 0 {
-		return v1alpha1.TokenUsage{ReasoningTokens: u.ReasoningTokens, TotalTokens: max(0, u.TotalTokens)}
+		return v1beta1.TokenUsage{ReasoningTokens: u.ReasoningTokens, TotalTokens: max(0, u.TotalTokens)}
 	}
-	return v1alpha1.TokenUsage{
+	return v1beta1.TokenUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.ReasoningTokens,
 		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheCreationTokens,
 		TotalTokens: u.InputTokens + u.CacheReadTokens + u.CacheCreationTokens + u.OutputTokens,
@@ -80,7 +80,7 @@ func usageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsa
 }
 
 // maxLine limits the runes of a line, of which unprintable ones are omitted.
-const maxLine = 4 * v1alpha1.MaxLastReplyRunes
+const maxLine = 4 * v1beta1.MaxLastReplyRunes
 
 // preview is the first printable line of a text.
 type preview struct {
@@ -108,4 +108,4 @@ func (p *preview) add(text string) {
 func (p *preview) line() string { return printable.Line(string(p.runes)) }
 
 // String is the preview, cut to the width of a column.
-func (p *preview) String() string { return clip.Ellipsis(p.line(), v1alpha1.MaxLastReplyRunes) }
+func (p *preview) String() string { return clip.Ellipsis(p.line(), v1beta1.MaxLastReplyRunes) }

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/text/clip"
 )
@@ -26,12 +26,12 @@ import (
 // Accumulator collects one reply. Its blocks are identified by kind and id, since some providers use the same id for
 // text and reasoning, and stay in the order of their beginning. Collecting is linear in the length of the reply.
 type Accumulator struct {
-	provider v1alpha1.ModelProvider
+	provider v1beta1.ModelProvider
 	room     *room
 	ids      *callIDs
 	blocks   []*block
 	index    map[blockKey]*block
-	cited    map[v1alpha1.Source]bool // by URL or, without one, by title
+	cited    map[v1beta1.Source]bool // by URL or, without one, by title
 	usage    fantasy.Usage
 	last     finish.Last
 	open     []openCall
@@ -44,12 +44,12 @@ type Accumulator struct {
 type openCall struct{ providerID, id, name string }
 
 type blockKey struct {
-	kind v1alpha1.PartType
+	kind v1beta1.PartType
 	id   string
 }
 
 type block struct {
-	part     v1alpha1.MessagePart
+	part     v1beta1.MessagePart
 	text     strings.Builder
 	metadata fantasy.ProviderMetadata
 	began    time.Time
@@ -59,9 +59,9 @@ type block struct {
 
 // NewAccumulator returns an accumulator for a reply of the provider to a history with the used tool-call ids. version
 // makes reused ids unique.
-func NewAccumulator(provider v1alpha1.ModelProvider, version int64, usedIDs []string) *Accumulator {
+func NewAccumulator(provider v1beta1.ModelProvider, version int64, usedIDs []string) *Accumulator {
 	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs),
-		index: map[blockKey]*block{}, cited: map[v1alpha1.Source]bool{}}
+		index: map[blockKey]*block{}, cited: map[v1beta1.Source]bool{}}
 }
 
 // EarlierCallsUnknown declares that the history has other tool calls, so that every call of the reply needs an id that
@@ -82,9 +82,9 @@ func (a *Accumulator) time() time.Time {
 func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 	switch p.Type {
 	case fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta, fantasy.StreamPartTypeTextEnd:
-		return a.addText(v1alpha1.PartText, parts.Text, p)
+		return a.addText(v1beta1.PartText, parts.Text, p)
 	case fantasy.StreamPartTypeReasoningStart, fantasy.StreamPartTypeReasoningDelta, fantasy.StreamPartTypeReasoningEnd:
-		return a.addText(v1alpha1.PartReasoning, parts.Reasoning, p)
+		return a.addText(v1beta1.PartReasoning, parts.Reasoning, p)
 	case fantasy.StreamPartTypeToolInputStart, fantasy.StreamPartTypeToolInputDelta:
 		return a.toolInput(p)
 	case fantasy.StreamPartTypeToolCall:
@@ -115,7 +115,7 @@ func (a *Accumulator) Warn(warnings []fantasy.CallWarning) {
 	a.warnings = addWarnings(a.warnings, warnings)
 }
 
-func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantasy.StreamPart) (parts.Part, bool) {
+func (a *Accumulator) addText(kind v1beta1.PartType, show parts.Type, p *fantasy.StreamPart) (parts.Part, bool) {
 	// Some providers reuse the id for the next reasoning of the reply, which has its own signature.
 	key := blockKey{kind, p.ID}
 	if p.Type == fantasy.StreamPartTypeReasoningStart && a.index[key] != nil && a.index[key].ended {
@@ -136,7 +136,7 @@ func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantas
 		return parts.Part{}, false
 	}
 	part := parts.Part{Type: show, ID: p.ID, Text: text}
-	if kind == v1alpha1.PartText {
+	if kind == v1beta1.PartText {
 		a.preview.add(text)
 	} else if b.text.Len() == 0 {
 		b.began = a.time()
@@ -150,7 +150,7 @@ func (a *Accumulator) block(key blockKey) *block {
 	if b := a.index[key]; b != nil {
 		return b
 	}
-	b := &block{part: v1alpha1.MessagePart{Type: key.kind}}
+	b := &block{part: v1beta1.MessagePart{Type: key.kind}}
 	if !a.room.part(&b.part) {
 		return nil
 	}
@@ -175,20 +175,20 @@ func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 
 // cutCalls adds the calls within which the reply was cut, so that the model learns that they did not run.
 func (a *Accumulator) cutCalls() {
-	if a.last.Outcome != v1alpha1.ReplyMaxTokensReached {
+	if a.last.Outcome != v1beta1.ReplyMaxTokensReached {
 		return
 	}
 	for _, open := range a.open {
-		call := &v1alpha1.ToolCall{ID: open.id, ProviderID: ofProvider(open.providerID, open.id),
-			Name: toolName(open.name), Input: "{}", Refusal: v1alpha1.RefusalInputTruncated}
-		a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call}, nil)
+		call := &v1beta1.ToolCall{ID: open.id, ProviderID: ofProvider(open.providerID, open.id),
+			Name: toolName(open.name), Input: "{}", Refusal: v1beta1.RefusalInputTruncated}
+		a.whole(v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: call}, nil)
 	}
 }
 
 func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 	id := a.ids.finish(p.ID)
 	a.open = slices.DeleteFunc(a.open, func(open openCall) bool { return open.providerID == p.ID })
-	call := &v1alpha1.ToolCall{
+	call := &v1beta1.ToolCall{
 		ID: id, ProviderID: ofProvider(p.ID, id), Name: toolName(p.ToolCallName), Input: p.ToolCallInput,
 		ProviderExecuted: p.ProviderExecuted,
 	}
@@ -196,7 +196,7 @@ func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 		call.Input, call.Refusal = inputOf(call.Input)
 	}
 	at := a.time()
-	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call, StartedAt: microTime(at)},
+	if !a.whole(v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: call, StartedAt: microTime(at)},
 		p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
@@ -205,22 +205,22 @@ func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 
 // inputOf is the input of a call: an empty object for nothing or null. Anything else that is no JSON object stays
 // unchanged, and the call is refused.
-func inputOf(written string) (string, v1alpha1.CallRefusal) {
+func inputOf(written string) (string, v1beta1.CallRefusal) {
 	if text := strings.TrimSpace(written); text == "" || text == "null" {
 		return "{}", ""
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(written), &object) != nil {
-		return written, v1alpha1.RefusalInputInvalid
+		return written, v1beta1.RefusalInputInvalid
 	}
 	return written, ""
 }
 
 func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
-	result := &v1alpha1.ToolResult{ID: a.ids.current(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta,
+	result := &v1beta1.ToolResult{ID: a.ids.current(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta,
 		ProviderExecuted: true}
 	at := a.time()
-	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result, FinishedAt: microTime(at)},
+	if !a.whole(v1beta1.MessagePart{Type: v1beta1.PartToolResult, ToolResult: result, FinishedAt: microTime(at)},
 		p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
@@ -229,8 +229,8 @@ func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
 
 // source adds a source once, and omits one that does not fit: no source ends a reply.
 func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
-	source := &v1alpha1.Source{ID: clip.Bytes(p.ID, 256), URL: clip.Bytes(p.URL, 4096), Title: clip.Bytes(p.Title, 1024)}
-	key := v1alpha1.Source{URL: source.URL}
+	source := &v1beta1.Source{ID: clip.Bytes(p.ID, 256), URL: clip.Bytes(p.URL, 4096), Title: clip.Bytes(p.Title, 1024)}
+	key := v1beta1.Source{URL: source.URL}
 	if key.URL == "" {
 		key.Title = source.Title
 	}
@@ -238,12 +238,12 @@ func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
 		return parts.Part{}, false
 	}
 	a.cited[key] = true
-	a.blocks = append(a.blocks, &block{part: v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: source}})
+	a.blocks = append(a.blocks, &block{part: v1beta1.MessagePart{Type: v1beta1.PartSource, Source: source}})
 	return parts.Part{Type: parts.Source, ID: source.ID, Name: source.Title, URL: source.URL}, true
 }
 
 // whole adds a part that cannot be cut, if it fits.
-func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.ProviderMetadata) bool {
+func (a *Accumulator) whole(part v1beta1.MessagePart, metadata fantasy.ProviderMetadata) bool {
 	b := &block{part: part, metadata: metadata}
 	if !a.room.part(&b.part) {
 		return false
@@ -257,11 +257,11 @@ func (a *Accumulator) Full() bool { return a.room.full }
 
 // Step is the content of one step.
 type Step struct {
-	Parts []v1alpha1.MessagePart
-	Usage v1alpha1.TokenUsage
+	Parts []v1beta1.MessagePart
+	Usage v1beta1.TokenUsage
 	// MessageGeneration is the account of the content. Package step adds Usage, models and costs to it, and package
 	// runner the attempt.
-	v1alpha1.MessageGeneration
+	v1beta1.MessageGeneration
 }
 
 // maxFinishReason and maxAccountID limit the finish reason and the provider's ids, in bytes.
@@ -275,17 +275,17 @@ func (a *Accumulator) Finish() Step {
 	s.RequestID = clip.Bytes(a.last.RequestID, maxAccountID)
 	s.Preview, s.Truncated, s.Warnings = a.preview.String(), a.room.full, a.warnings
 	if s.Truncated {
-		s.ReplyOutcome = v1alpha1.ReplyMaxTokensReached
+		s.ReplyOutcome = v1beta1.ReplyMaxTokensReached
 	}
 	for _, b := range a.blocks {
 		b.part.ProviderMetadata = a.metadata(b.metadata)
-		if b.part.Type == v1alpha1.PartText || b.part.Type == v1alpha1.PartReasoning {
+		if b.part.Type == v1beta1.PartText || b.part.Type == v1beta1.PartReasoning {
 			if b.text.Len() == 0 && b.part.ProviderMetadata == "" {
 				continue
 			}
 			b.part.Text = new(b.text.String())
 		}
-		if b.part.Type == v1alpha1.PartReasoning {
+		if b.part.Type == v1beta1.PartReasoning {
 			b.part.StartedAt, b.part.FinishedAt = microTime(b.began), microTime(b.finished)
 			b.part.Title = titleOf(*b.part.Text)
 		}
@@ -321,7 +321,7 @@ func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 		return ""
 	}
 	raw, err := json.Marshal(m)
-	if err != nil || len(raw) > v1alpha1.MaxProviderMetadataBytes || !a.room.extra(string(raw)) {
+	if err != nil || len(raw) > v1beta1.MaxProviderMetadataBytes || !a.room.extra(string(raw)) {
 		return ""
 	}
 	return string(raw)

@@ -12,7 +12,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
@@ -72,7 +72,7 @@ func source(url, title string) fantasy.StreamPart {
 }
 
 func TestRepeatedCitationsLeaveTheReplyWhole(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+	a := collect.NewAccumulator(v1beta1.ProviderAnthropic, 7, nil)
 	var want strings.Builder
 	for i := range 300 {
 		add(a, text(fmt.Sprint(i), "said "), source("https://a.example.com/?q=1&r=<2>", fmt.Sprint("A", i)),
@@ -90,11 +90,11 @@ func TestRepeatedCitationsLeaveTheReplyWhole(t *testing.T) {
 func TestNoSourceEndsAReply(t *testing.T) {
 	for name, title := range map[string]string{"many": "t", "large": strings.Repeat("<", 2000)} {
 		t.Run(name, func(t *testing.T) {
-			a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
-			for i := range 2 * v1alpha1.MaxParts {
+			a := collect.NewAccumulator(v1beta1.ProviderAnthropic, 7, nil)
+			for i := range 2 * v1beta1.MaxParts {
 				add(a, source(fmt.Sprint("https://example.com/", i, strings.Repeat("&", len(title))), title))
 			}
-			long := strings.Repeat("a", v1alpha1.MaxContentBytes/2)
+			long := strings.Repeat("a", v1beta1.MaxContentBytes/2)
 			add(a, text("1", long), call("c", "t", "{}"))
 			got := a.Finish()
 			check.Equal(t, "truncated, full, words of, pending calls", []any{false, false, long, 1},
@@ -168,7 +168,7 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, c.used)
+			a := collect.NewAccumulator(v1beta1.ProviderOpenAICompatible, 7, c.used)
 			add(a, c.stream...)
 			got := a.Finish()
 			check.Equal(t, "parts, pending calls, truncated", []any{c.want, c.calls, false},
@@ -178,12 +178,12 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 }
 
 func TestOnlyOneObjectIsAnInput(t *testing.T) {
-	const invalid = v1alpha1.RefusalInputInvalid
-	for written, want := range map[string]v1alpha1.CallRefusal{
+	const invalid = v1beta1.RefusalInputInvalid
+	for written, want := range map[string]v1beta1.CallRefusal{
 		"": "", " \n": "", "null": "", "\tnull ": "", "{}": "", ` {"a":null} `: "", `{"a":1} x`: invalid, `{"a":1}{}`: invalid,
 		"[]": invalid, `"{}"`: invalid, "7": invalid, "true": invalid, `{"a":1`: invalid, "nul": invalid,
 	} {
-		a := collect.NewAccumulator(v1alpha1.ProviderGoogle, 7, nil)
+		a := collect.NewAccumulator(v1beta1.ProviderGoogle, 7, nil)
 		shown := add(a, call("c", "t", written))
 		input := written
 		if text := strings.TrimSpace(written); text == "" || text == "null" {
@@ -192,7 +192,7 @@ func TestOnlyOneObjectIsAnInput(t *testing.T) {
 		got := a.Finish().Parts[0].ToolCall
 		check.Equal(t, "input, refusal, text", []any{input, want, input}, []any{got.Input, got.Refusal, shown[0].Text})
 	}
-	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+	a := collect.NewAccumulator(v1beta1.ProviderAnthropic, 7, nil)
 	own := call("s", "search", "null")
 	own.ProviderExecuted = true
 	add(a, own)
@@ -201,7 +201,7 @@ func TestOnlyOneObjectIsAnInput(t *testing.T) {
 }
 
 func TestUnknownEarlierCallsMakeEveryIDNew(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
+	a := collect.NewAccumulator(v1beta1.ProviderOpenAICompatible, 7, []string{"x-7"})
 	a.EarlierCallsUnknown()
 	add(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
 	got := a.Finish()
@@ -209,7 +209,7 @@ func TestUnknownEarlierCallsMakeEveryIDNew(t *testing.T) {
 }
 
 func TestCallKeepsTheIDOfItsProvider(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
+	a := collect.NewAccumulator(v1beta1.ProviderOpenAICompatible, 7, []string{"call_1"})
 	add(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"),
 		call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
 		call(strings.Repeat("x", 129), "a", "{}"), call("é b", "a", "{}"))
@@ -223,7 +223,7 @@ func TestCallKeepsTheIDOfItsProvider(t *testing.T) {
 }
 
 func TestWhatIsShownIsWhatIsKept(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, []string{"c"})
+	a := collect.NewAccumulator(v1beta1.ProviderAnthropic, 7, []string{"c"})
 	shown := add(a, reasoning("0", "hm"), text("0", "a"), inputStart("c", "t"),
 		fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: "c", ToolCallInput: "{"},
 		fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: "c", Delta: "}"}, call("c", "t", "{}"))
@@ -236,11 +236,11 @@ func TestWhatIsShownIsWhatIsKept(t *testing.T) {
 }
 
 func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
+	a := collect.NewAccumulator(v1beta1.ProviderAnthropic, 1, nil)
 	add(a, reasoning("0", "hm"), signed(reasoning("0", ""), "first"),
 		signed(part(fantasy.StreamPartTypeReasoningEnd, "0", ""), "last"),
 		signed(part(fantasy.StreamPartTypeReasoningStart, "1", ""), "redacted"),
-		reasoning("2", "x"), signed(reasoning("2", ""), strings.Repeat("s", v1alpha1.MaxProviderMetadataBytes)))
+		reasoning("2", "x"), signed(reasoning("2", ""), strings.Repeat("s", v1beta1.MaxProviderMetadataBytes)))
 	got := a.Finish().Parts
 	check.Contains(t, got[0].ProviderMetadata, `"last"`)
 	check.Contains(t, got[1].ProviderMetadata, `"redacted"`)
@@ -249,7 +249,7 @@ func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
 }
 
 func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderGoogle, 1, nil)
+	a := collect.NewAccumulator(v1beta1.ProviderGoogle, 1, nil)
 	begin, end := part(fantasy.StreamPartTypeReasoningStart, "0", ""), part(fantasy.StreamPartTypeReasoningEnd, "0", "")
 	add(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"),
 		call("c", "t", "{}"))
@@ -278,7 +278,7 @@ func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+			a := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 			add(a, reasoning("0", "not shown"))
 			for _, delta := range c.deltas {
 				add(a, text("0", delta))
@@ -289,14 +289,14 @@ func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
 }
 
 func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
-	want := v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
+	want := v1beta1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
 		CacheWriteTokens: 5, TotalTokens: 155}
-	cases := map[v1alpha1.ModelProvider]fantasy.Usage{
-		v1alpha1.ProviderOpenAI: {InputTokens: 60, OutputTokens: 50, TotalTokens: 150, ReasoningTokens: 20,
+	cases := map[v1beta1.ModelProvider]fantasy.Usage{
+		v1beta1.ProviderOpenAI: {InputTokens: 60, OutputTokens: 50, TotalTokens: 150, ReasoningTokens: 20,
 			CacheReadTokens: 40, CacheCreationTokens: 5},
-		v1alpha1.ProviderAnthropic: {InputTokens: 60, OutputTokens: 50, TotalTokens: 110, ReasoningTokens: 20,
+		v1beta1.ProviderAnthropic: {InputTokens: 60, OutputTokens: 50, TotalTokens: 110, ReasoningTokens: 20,
 			CacheReadTokens: 40, CacheCreationTokens: 5},
-		v1alpha1.ProviderGoogle: {InputTokens: 100, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
+		v1beta1.ProviderGoogle: {InputTokens: 100, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
 			CacheCreationTokens: 5},
 	}
 	for provider, usage := range cases {
@@ -315,7 +315,7 @@ func TestReasoningKeepsItsTitle(t *testing.T) {
 		"First **I** list them.":                        "",
 		"":                                              "",
 	} {
-		a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+		a := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 		add(a, part(fantasy.StreamPartTypeReasoningStart, "r", ""), reasoning("r", text),
 			part(fantasy.StreamPartTypeReasoningEnd, "r", ""), part(fantasy.StreamPartTypeTextDelta, "t", "Done."))
 		check.Equal(t, text, want, a.Finish().Parts[0].Title)
@@ -324,7 +324,7 @@ func TestReasoningKeepsItsTitle(t *testing.T) {
 
 func TestReasoningAndCallsSayWhenTheyCame(t *testing.T) {
 	now := time.Unix(1000, 0).UTC()
-	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	reply := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 	reply.TellTime(func() time.Time { now = now.Add(time.Second); return now })
 	shown := add(reply, part(fantasy.StreamPartTypeReasoningStart, "0", ""), reasoning("0", "Let me "),
 		reasoning("0", "see"), part(fantasy.StreamPartTypeReasoningEnd, "0", ""), text("0", "Hello"), call("c", "t", "{}"))

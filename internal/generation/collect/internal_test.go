@@ -13,7 +13,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -54,8 +54,8 @@ func TestUsageIsBoundToWhatTheAPITakes(t *testing.T) {
 		"more from a cache": {InputTokens: 1, CacheReadTokens: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderGoogle,
-				v1alpha1.ProviderAnthropic} {
+			for _, provider := range []v1beta1.ModelProvider{v1beta1.ProviderOpenAICompatible, v1beta1.ProviderGoogle,
+				v1beta1.ProviderAnthropic} {
 				u := usageOf(provider, said)
 				for _, count := range []int64{u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CacheReadTokens,
 					u.CacheWriteTokens, u.TotalTokens} {
@@ -68,8 +68,8 @@ func TestUsageIsBoundToWhatTheAPITakes(t *testing.T) {
 
 func TestUsageIsCountedFromATotalAlone(t *testing.T) {
 	for total, want := range map[int64]int64{900: 900, 0: 0, -5: 0} {
-		check.Equal(t, total, v1alpha1.TokenUsage{TotalTokens: want},
-			usageOf(v1alpha1.ProviderOpenAICompatible, fantasy.Usage{TotalTokens: total}))
+		check.Equal(t, total, v1beta1.TokenUsage{TotalTokens: want},
+			usageOf(v1beta1.ProviderOpenAICompatible, fantasy.Usage{TotalTokens: total}))
 	}
 }
 
@@ -104,7 +104,7 @@ func FuzzAccumulator(f *testing.F) {
 		"\x06\x01\x00get\x00\x09\x01\x00{}\x00\x09\x01\x00[]\x00\x0a\x11\x01out\x00\x0b\x02\x00src\x00\x0c\x00\x00"), "i_d")
 	f.Add([]byte("\x01\x00\xff\u2028<&>\"\\\x01\xff\x00\x04\x00\xff\xff\xfe\x00\x01\x00\xffend"), "")
 	f.Fuzz(func(t *testing.T, data []byte, used string) {
-		a := NewAccumulator(v1alpha1.ProviderOpenAI, 7, []string{used})
+		a := NewAccumulator(v1beta1.ProviderOpenAI, 7, []string{used})
 		shown := map[parts.Type]string{}
 		for _, p := range streamOf(data) {
 			if part, ok := a.Add(&p); ok {
@@ -124,7 +124,7 @@ func checkFits(t *testing.T, s Step) {
 	raw, err := json.Marshal(s.Parts)
 	check.OK(t, err)
 	check.Equal(t, "too long, too many parts", []any{false, false},
-		[]any{len(raw) > v1alpha1.MaxContentBytes+2, len(s.Parts) > v1alpha1.MaxParts})
+		[]any{len(raw) > v1beta1.MaxContentBytes+2, len(s.Parts) > v1beta1.MaxParts})
 }
 
 // checkCalls holds that each call has an id that no other has, and that the pending ones are counted.
@@ -152,9 +152,9 @@ func checkShown(t *testing.T, s Step, shown map[parts.Type]string) {
 	kept := map[parts.Type]int{}
 	for _, p := range s.Parts {
 		switch p.Type {
-		case v1alpha1.PartText:
+		case v1beta1.PartText:
 			kept[parts.Text] += len(*p.Text)
-		case v1alpha1.PartReasoning:
+		case v1beta1.PartReasoning:
 			kept[parts.Reasoning] += len(*p.Text)
 		}
 	}

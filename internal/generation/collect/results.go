@@ -11,7 +11,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -20,14 +20,14 @@ type Span struct{ Began, Ended time.Time }
 
 // Results makes a step of the results of a batch, each of at most so many bytes, and of their files. It shortens long
 // results until all fit into one object: every call keeps an answer. ran are the times of the calls, by their ids.
-func Results(results []v1alpha1.ToolResult, files []v1alpha1.MessageFile, most int, ran map[string]Span) Step {
+func Results(results []v1beta1.ToolResult, files []v1beta1.MessageFile, most int, ran map[string]Span) Step {
 	for limit := most; ; limit /= 2 {
 		s := Step{}
 		for _, result := range results {
 			s.Truncated = s.Truncated || limit < most && len(result.Output) > limit
 			result.Output = tools.Truncate(result.Output, limit)
-			s.Parts = append(s.Parts, v1alpha1.MessagePart{
-				Type: v1alpha1.PartToolResult, ToolResult: &result, StartedAt: microTime(ran[result.ID].Began),
+			s.Parts = append(s.Parts, v1beta1.MessagePart{
+				Type: v1beta1.PartToolResult, ToolResult: &result, StartedAt: microTime(ran[result.ID].Began),
 				FinishedAt: microTime(ran[result.ID].Ended),
 			})
 		}
@@ -38,10 +38,10 @@ func Results(results []v1alpha1.ToolResult, files []v1alpha1.MessageFile, most i
 }
 
 // WithFiles adds files to the parts of a step. If they do not fit into one object, it adds none.
-func WithFiles(s Step, files []v1alpha1.MessageFile) (with Step, fits bool) {
+func WithFiles(s Step, files []v1beta1.MessageFile) (with Step, fits bool) {
 	r, all := newRoom(), slices.Clip(s.Parts)
 	for i := range files {
-		all = append(all, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &files[i]})
+		all = append(all, v1beta1.MessagePart{Type: v1beta1.PartFile, File: &files[i]})
 	}
 	for i := range all {
 		if !r.part(&all[i]) {
@@ -68,11 +68,11 @@ func FromFrames(frames []parts.Frame) Step {
 }
 
 // ResultsIn are the published results of Parley's own tools, in the order of their ends, and when the calls ran.
-func ResultsIn(frames []parts.Frame) (results []v1alpha1.ToolResult, ran map[string]Span) {
+func ResultsIn(frames []parts.Frame) (results []v1beta1.ToolResult, ran map[string]Span) {
 	ran = map[string]Span{}
 	for i := range frames {
 		part := &frames[i].Part
-		if frames[i].Role != string(v1alpha1.RoleTool) {
+		if frames[i].Role != string(v1beta1.RoleTool) {
 			continue
 		}
 		switch part.Type {
@@ -80,7 +80,7 @@ func ResultsIn(frames []parts.Frame) (results []v1alpha1.ToolResult, ran map[str
 			ran[part.ID] = Span{Began: part.At}
 		case parts.ToolResult:
 			ran[part.ID] = Span{Began: ran[part.ID].Began, Ended: part.At}
-			results = append(results, v1alpha1.ToolResult{ID: part.ID, Name: part.Name, Output: part.Text,
+			results = append(results, v1beta1.ToolResult{ID: part.ID, Name: part.Name, Output: part.Text,
 				IsError: part.IsError})
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // room is the remaining content of a ChatMessage, in bytes as the API server stores them: JSON with the escapes of
@@ -27,7 +27,7 @@ const sourceShare = 4
 const partOverhead = 216
 
 func newRoom() *room {
-	r := &room{bytes: v1alpha1.MaxContentBytes, parts: v1alpha1.MaxParts}
+	r := &room{bytes: v1beta1.MaxContentBytes, parts: v1beta1.MaxParts}
 	r.sources.bytes, r.sources.parts = r.bytes/sourceShare, r.parts/sourceShare
 	return r
 }
@@ -49,7 +49,7 @@ func (r *room) text(s string) string {
 }
 
 // part takes the room of a part with its strings, if it fits.
-func (r *room) part(p *v1alpha1.MessagePart) bool {
+func (r *room) part(p *v1beta1.MessagePart) bool {
 	need := partOverhead
 	if c := p.ToolCall; c != nil {
 		need += encodedString(c.ID) + encodedString(c.ProviderID) + encodedString(c.Name) + encodedString(c.Input)
@@ -70,7 +70,7 @@ func (r *room) part(p *v1alpha1.MessagePart) bool {
 }
 
 // source takes the room of a source, if it fits. If not, later parts still can.
-func (r *room) source(s *v1alpha1.Source) bool {
+func (r *room) source(s *v1beta1.Source) bool {
 	need := partOverhead + encodedString(s.ID) + encodedString(s.URL) + encodedString(s.Title)
 	if r.full || min(r.parts, r.sources.parts) == 0 || need > min(r.bytes, r.sources.bytes) {
 		return false

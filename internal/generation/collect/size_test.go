@@ -12,7 +12,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/check"
@@ -23,7 +23,7 @@ import (
 func BenchmarkAccumulator(b *testing.B) {
 	delta := text("0", "abc ")
 	for b.Loop() {
-		a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+		a := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 		for range 10_000 {
 			a.Add(&delta)
 		}
@@ -41,9 +41,9 @@ func FuzzContentFitsIntoOneMessage(f *testing.F) {
 		if !utf8.ValidString(content) || !utf8.ValidString(id) || !utf8.ValidString(signature) {
 			t.Skip("fantasy decodes JSON, which yields valid text")
 		}
-		a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 3, []string{"call"})
+		a := collect.NewAccumulator(v1beta1.ProviderAnthropic, 3, []string{"call"})
 		long := strings.Repeat(content, int(repeat)%5000+1)
-		for range v1alpha1.MaxParts {
+		for range v1beta1.MaxParts {
 			add(a, signed(reasoning(id, long), signature), text(id, content), call(id, content, long),
 				fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, ID: id, URL: content, Title: content},
 				fantasy.StreamPart{Type: fantasy.StreamPartTypeToolResult, ID: id, ToolCallName: id, Delta: content,
@@ -66,12 +66,12 @@ func FuzzContentFitsIntoOneMessage(f *testing.F) {
 }
 
 // checkSize fails if the parts are more than one message may hold, as the API server counts, or broken.
-func checkSize(t *testing.T, content []v1alpha1.MessagePart) int {
+func checkSize(t *testing.T, content []v1beta1.MessagePart) int {
 	t.Helper()
 	raw, err := json.Marshal(content)
 	check.OK(t, err)
 	check.Equal(t, "too long besides the brackets, too many parts", []any{false, false},
-		[]any{len(raw) > v1alpha1.MaxContentBytes+2, len(content) > v1alpha1.MaxParts})
+		[]any{len(raw) > v1beta1.MaxContentBytes+2, len(content) > v1beta1.MaxParts})
 	return len(raw)
 }
 
@@ -83,7 +83,7 @@ func TestReplyIsCutAtAMessagesSize(t *testing.T) {
 		"the replacement character": "\uFFFD",
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+			a := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 			delta := strings.Repeat(unit, 997)
 			for !a.Full() {
 				add(a, text("0", delta))
@@ -91,23 +91,23 @@ func TestReplyIsCutAtAMessagesSize(t *testing.T) {
 			add(a, text("0", "lost"), text("9", "lost"), call("c", "t", "{}"))
 			got := a.Finish()
 			check.Equal(t, "parts, truncated, whole characters, room is left", []any{1, true, true, false}, []any{len(got.Parts),
-				got.Truncated, utf8.ValidString(*got.Parts[0].Text), checkSize(t, got.Parts) < v1alpha1.MaxContentBytes-240})
+				got.Truncated, utf8.ValidString(*got.Parts[0].Text), checkSize(t, got.Parts) < v1beta1.MaxContentBytes-240})
 		})
 	}
 }
 
 func TestCallIsKeptWholeOrNotAtAll(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
-	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)),
-		call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
+	a := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
+	add(a, text("0", strings.Repeat("a", v1beta1.MaxContentBytes/2)),
+		call("c", "t", strings.Repeat(`"`, v1beta1.MaxContentBytes/3)))
 	got := a.Finish()
 	check.Equal(t, "parts, pending calls, truncated", []any{1, 0, true},
 		[]any{len(got.Parts), got.PendingCalls, got.Truncated})
 }
 
 func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
-	for i := range v1alpha1.MaxParts {
+	a := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
+	for i := range v1beta1.MaxParts {
 		add(a, text(fmt.Sprint(i), "x"))
 	}
 	if a.Full() {
@@ -115,7 +115,7 @@ func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
 	}
 	add(a, call("c", "t", "{}"))
 	got := a.Finish()
-	check.Equal(t, "parts, truncated, full", []any{v1alpha1.MaxParts, true, true},
+	check.Equal(t, "parts, truncated, full", []any{v1beta1.MaxParts, true, true},
 		[]any{len(got.Parts), got.Truncated, a.Full()})
 }
 
@@ -129,13 +129,13 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 		"few and long":         {8, strings.Repeat("a", tools.MaxResultBytes), false},
 		"many and long":        {64, strings.Repeat("ä", tools.MaxResultBytes/2), true},
 		"long through escapes": {20, strings.Repeat("\x01", tools.MaxResultBytes), true},
-		"the limit of parts":   {v1alpha1.MaxParts, strings.Repeat(`"`, tools.MaxResultBytes), true},
+		"the limit of parts":   {v1beta1.MaxParts, strings.Repeat(`"`, tools.MaxResultBytes), true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var results []v1alpha1.ToolResult
+			var results []v1beta1.ToolResult
 			for i := range c.calls {
-				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
+				results = append(results, v1beta1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
 			}
 			got := collect.Results(results, nil, tools.MaxResultBytes, nil)
 			check.Equal(t, "parts, truncated", []any{c.calls, c.truncated}, []any{len(got.Parts), got.Truncated})
@@ -151,19 +151,19 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 }
 
 func TestFilesAreKeptWholeOrNotAtAll(t *testing.T) {
-	file := v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: strings.Repeat("iVBO", 170<<10)}
-	result := []v1alpha1.ToolResult{{ID: "1", Output: "Look."}}
-	got, fits := collect.WithFiles(collect.Results(result, nil, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file})
+	file := v1beta1.MessageFile{Name: "a.png", MediaType: "image/png", Data: strings.Repeat("iVBO", 170<<10)}
+	result := []v1beta1.ToolResult{{ID: "1", Output: "Look."}}
+	got, fits := collect.WithFiles(collect.Results(result, nil, tools.MaxResultBytes, nil), []v1beta1.MessageFile{file})
 	checkSize(t, got.Parts)
-	check.Equal(t, "one fits", []any{true, 2, v1alpha1.PartFile, true},
+	check.Equal(t, "one fits", []any{true, 2, v1beta1.PartFile, true},
 		[]any{fits, len(got.Parts), got.Parts[1].Type, got.Parts[1].File.Data == file.Data})
 	whole := collect.Results(result, nil, tools.MaxResultBytes, nil)
-	got, fits = collect.WithFiles(whole, []v1alpha1.MessageFile{file, file})
+	got, fits = collect.WithFiles(whole, []v1beta1.MessageFile{file, file})
 	check.Equal(t, "two fit", []any{false, 1}, []any{fits, len(got.Parts)})
 }
 
 func TestResultsAreShortenedForTheModel(t *testing.T) {
-	long := []v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
+	long := []v1beta1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
 	got := collect.Results(long, nil, 16<<10, nil)
 	n := len(got.Parts[0].ToolResult.Output)
 	check.Equal(t, "too long, short, truncated", []any{false, false, false}, []any{n > 16<<10, n < 15<<10, got.Truncated})
@@ -174,7 +174,7 @@ func unsupported(setting, details string) fantasy.CallWarning {
 }
 
 func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
-	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	reply := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 	reply.Warn([]fantasy.CallWarning{unsupported("top_k", ""), unsupported("TopP", "not while it thinks")})
 	reply.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeWarnings, Warnings: []fantasy.CallWarning{
 		unsupported("topK", ""), // the same once more
@@ -187,7 +187,7 @@ func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
 }
 
 func TestWarningsFitIntoAMessage(t *testing.T) {
-	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	reply := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 	for i := range 40 {
 		reply.Warn([]fantasy.CallWarning{unsupported(fmt.Sprint("s", i), strings.Repeat("é", 500))})
 	}

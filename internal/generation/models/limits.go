@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/budget"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/netguard/retry"
@@ -27,7 +27,7 @@ const shortWait = 2 * time.Second
 
 // NoteFailure remembers the time to retry after, if the error has one, for all chats of this pod. Other pods read it
 // from the status of the ChatModelConfig.
-func (t *Target) NoteFailure(e *v1alpha1.GenerationError) {
+func (t *Target) NoteFailure(e *v1beta1.GenerationError) {
 	if e == nil || e.RetryAfter() == 0 || t.models == nil { // Tests make targets without models.
 		return
 	}
@@ -41,7 +41,7 @@ func (t *Target) NoteFailure(e *v1alpha1.GenerationError) {
 
 // MayCall is the error of a call before the time to retry after; nil if it may be made. If that time is near, one call
 // of each ChatModelConfig waits for it. The others fail, so that they do not start at once: the manager spreads them.
-func (t *Target) MayCall(ctx context.Context) *v1alpha1.GenerationError {
+func (t *Target) MayCall(ctx context.Context) *v1beta1.GenerationError {
 	if t.models == nil {
 		return nil
 	}
@@ -55,8 +55,8 @@ func (t *Target) MayCall(ctx context.Context) *v1alpha1.GenerationError {
 		t.models.endWait(t.Config.Name)
 		return nil
 	}
-	e := &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorRateLimited, Provider: string(t.Config.Spec.Provider), Retryable: true,
+	e := &v1beta1.GenerationError{
+		Reason: v1beta1.ErrorRateLimited, Provider: string(t.Config.Spec.Provider), Retryable: true,
 		Message: fmt.Sprintf("The provider of ChatModelConfig %s asked to wait until %s", t.Config.Name,
 			until.UTC().Format(time.RFC3339)),
 	}
@@ -84,7 +84,7 @@ func (m *Models) endWait(config string) {
 }
 
 // waitUntil is the time to retry after, from this pod's calls and the newest status.
-func (m *Models) waitUntil(config *v1alpha1.ChatModelConfig) time.Time {
+func (m *Models) waitUntil(config *v1beta1.ChatModelConfig) time.Time {
 	config = cmp.Or(m.cachedConfig(config.Name), config)
 	m.mu.Lock()
 	known := m.retryAfter[config.Name]
@@ -98,7 +98,7 @@ func (m *Models) waitUntil(config *v1alpha1.ChatModelConfig) time.Time {
 
 // OverBudget is the error of a call that exceeds the budgets of the chat and its parents, when the chat itself has cost
 // so much; nil if it may be made. The costs of other chats are those at the beginning of the attempt.
-func (t *Target) OverBudget(chat *v1alpha1.Chat, spent []v1alpha1.Cost) *v1alpha1.GenerationError {
+func (t *Target) OverBudget(chat *v1beta1.Chat, spent []v1beta1.Cost) *v1beta1.GenerationError {
 	return budget.Refuse(chat.Status.Internal.Budgets, spent, budget.CallOf(t.Config))
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -22,7 +22,7 @@ func TestOneCallWaitsOutAShortRetryAfter(t *testing.T) {
 		var ahead time.Duration
 		target := &Target{Config: chattest.Config("c"), models: New(Options{
 			Now: func() time.Time { return time.Now().Add(ahead) }, Configs: cache.NewStore(cache.MetaNamespaceKeyFunc)})}
-		target.NoteFailure(&v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited, RetryAfterSeconds: new(int32(1))})
+		target.NoteFailure(&v1beta1.GenerationError{Reason: v1beta1.ErrorRateLimited, RetryAfterSeconds: new(int32(1))})
 		ahead = 500 * time.Millisecond
 		began := time.Now()
 		var calls sync.WaitGroup

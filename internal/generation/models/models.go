@@ -21,7 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
@@ -69,7 +69,7 @@ func New(o Options) *Models {
 
 // Target is a model that can be called.
 type Target struct {
-	Config *v1alpha1.ChatModelConfig
+	Config *v1beta1.ChatModelConfig
 	Key    string
 	Model  fantasy.LanguageModel
 	models *Models
@@ -81,17 +81,17 @@ func (t *Target) Subject() fault.Subject {
 }
 
 // Identity names the model in messages.
-func (t *Target) Identity() *v1alpha1.ModelIdentity {
+func (t *Target) Identity() *v1beta1.ModelIdentity {
 	spec := &t.Config.Spec
-	return &v1alpha1.ModelIdentity{Config: t.Config.Name, Provider: string(spec.Provider), Name: spec.Model}
+	return &v1beta1.ModelIdentity{Config: t.Config.Name, Provider: string(spec.Provider), Name: spec.Model}
 }
 
 // Target is the model of the ChatModelConfig. The error explains why it cannot be called.
-func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.GenerationError) {
+func (m *Models) Target(ctx context.Context, name string) (*Target, *v1beta1.GenerationError) {
 	config, err := m.config(ctx, name)
 	if err != nil {
-		return nil, &v1alpha1.GenerationError{
-			Reason:  v1alpha1.ErrorModelConfigNotFound,
+		return nil, &v1beta1.GenerationError{
+			Reason:  v1beta1.ErrorModelConfigNotFound,
 			Message: fmt.Sprintf("ChatModelConfig %s does not exist", name),
 			Advice:  "Create it again, or name another one in the chat",
 			// The chat waits for it before the next attempt.
@@ -99,8 +99,8 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 		}
 	}
 	if config.Spec.Disabled {
-		return nil, &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorModelConfigDisabled, Message: fmt.Sprintf("ChatModelConfig %s is disabled", name),
+		return nil, &v1beta1.GenerationError{
+			Reason: v1beta1.ErrorModelConfigDisabled, Message: fmt.Sprintf("ChatModelConfig %s is disabled", name),
 			Advice: "Name another one in the chat, or take spec.disabled out of it, then send a message to continue",
 		}
 	}
@@ -109,7 +109,7 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 		ref := config.Spec.APIKey.SecretKeyRef
 		if t.Key, err = m.secret(ref, strings.TrimSpace); err != nil {
 			failure := m.secretError(config, "apiKey.secretKeyRef", ref, err)
-			failure.Reason = v1alpha1.ErrorAPIKeyMissing
+			failure.Reason = v1beta1.ErrorAPIKeyMissing
 			return nil, failure
 		}
 	}
@@ -125,23 +125,23 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 
 // config finds a configuration. The cache can lag behind that of chats: a missing one is read from the API server. An
 // error means that it does not exist, or that ctx is done.
-func (m *Models) config(ctx context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
+func (m *Models) config(ctx context.Context, name string) (*v1beta1.ChatModelConfig, error) {
 	if config := m.cachedConfig(name); config != nil {
 		return config, nil
 	}
-	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatModelConfig, error) {
+	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1beta1.ChatModelConfig, error) {
 		return m.options.Client.ModelConfigs(m.options.Namespace).Get(ctx, name)
 	}, apierrors.IsNotFound)
 }
 
-func (m *Models) cachedConfig(name string) *v1alpha1.ChatModelConfig {
+func (m *Models) cachedConfig(name string) *v1beta1.ChatModelConfig {
 	object, _, _ := m.options.Configs.GetByKey(m.options.Namespace + "/" + name)
-	config, _ := object.(*v1alpha1.ChatModelConfig)
+	config, _ := object.(*v1beta1.ChatModelConfig)
 	return config
 }
 
 // secret reads a key of a Secret, and trims it. An empty one does not exist.
-func (m *Models) secret(ref v1alpha1.SecretKeyReference, trim func(string) string) (string, error) {
+func (m *Models) secret(ref v1beta1.SecretKeyReference, trim func(string) string) (string, error) {
 	raw, err := m.options.Keys(ref.Name, ref.Key)
 	value := trim(string(raw))
 	if err == nil && value == "" {
@@ -151,7 +151,7 @@ func (m *Models) secret(ref v1alpha1.SecretKeyReference, trim func(string) strin
 }
 
 // model is the cached model of the configuration, the key and the route, or a new one.
-func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route httpguard.Route) (fantasy.LanguageModel,
+func (m *Models) model(config *v1beta1.ChatModelConfig, key string, route httpguard.Route) (fantasy.LanguageModel,
 	error) {
 	from := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%q/%q/%q", config.UID, config.Generation, key, route.Proxy,
 		route.CABundle))

@@ -19,7 +19,7 @@ import (
 	"charm.land/fantasy"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
@@ -84,9 +84,9 @@ func (w *world) add(p providertest.Protocol) string {
 	name := strings.ToLower(string(p.Provider) + string(p.Transport))
 	config := chattest.In("ns", chattest.Config(name))
 	config.Spec = *p.Spec(base)
-	config.Spec.Proxy = &v1alpha1.ModelProxy{URL: w.proxy.URL, SecretRef: &v1alpha1.SecretReference{Name: "login"}}
-	config.Spec.CABundleFrom = &v1alpha1.CABundleSource{
-		SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "corp", Key: "ca.crt"}}
+	config.Spec.Proxy = &v1beta1.ModelProxy{URL: w.proxy.URL, SecretRef: &v1beta1.SecretReference{Name: "login"}}
+	config.Spec.CABundleFrom = &v1beta1.CABundleSource{
+		SecretKeyRef: &v1beta1.SecretKeyReference{Name: "corp", Key: "ca.crt"}}
 	check.OK(w.t, w.configs.Add(config))
 	return name
 }
@@ -143,7 +143,7 @@ func TestAConfigurationThatNamesNothingSaysWhat(t *testing.T) {
 			maps.DeleteFunc(w.secrets, func(_, content string) bool { return content == "-" })
 			_, failed := w.models.Target(t.Context(), config)
 			want := "ChatModelConfig " + config + " cannot be used: " + c.says
-			check.Equal(t, "reason, retryable, without advice", []any{v1alpha1.ErrorModelConfigInvalid, false, false},
+			check.Equal(t, "reason, retryable, without advice", []any{v1beta1.ErrorModelConfigInvalid, false, false},
 				[]any{failed.Reason, failed.Retryable, failed.Advice == ""})
 			check.Contains(t, failed.Message, want)
 			check.Equal(t, "the proxy is asked", nil, w.proxy.Asked())
@@ -153,13 +153,13 @@ func TestAConfigurationThatNamesNothingSaysWhat(t *testing.T) {
 
 func TestConfigurationTheWatchLacksIsLookedUp(t *testing.T) {
 	w := modeltest.New(t, modelserver.Script{})
-	w.Unwatched = map[string]*v1alpha1.ChatModelConfig{"late": modeltest.Config("late", w.URL)}
+	w.Unwatched = map[string]*v1beta1.ChatModelConfig{"late": modeltest.Config("late", w.URL)}
 	w.Refuse.Store(1) // Trouble with the API server passes.
 	target, failure := w.Target(t.Context(), "late")
 	check.Equal(t, "failed, config, requests", []any{false, "late", 2},
 		[]any{failure != nil, target.Config.Name, int(w.Asked.Load())})
 	_, failure = w.Target(t.Context(), "absent")
-	check.Equal(t, "the failure", []any{v1alpha1.ErrorModelConfigNotFound, true}, []any{failure.Reason, failure.Retryable})
+	check.Equal(t, "the failure", []any{v1beta1.ErrorModelConfigNotFound, true}, []any{failure.Reason, failure.Retryable})
 }
 
 // piped answers requests with a stream.
@@ -200,11 +200,11 @@ func TestKeepAlivesAreASignOfLife(t *testing.T) {
 }
 
 func TestATargetIsCalledByThePodsIdentity(t *testing.T) {
-	auth := &v1alpha1.ModelAuth{Type: v1alpha1.AuthWorkloadIdentity}
-	for name, spec := range map[string]v1alpha1.ChatModelConfigSpec{
-		"azure": {Provider: v1alpha1.ProviderAzure, Model: "gpt-4o", Auth: auth, BaseURL: "https://my.openai.azure.com"},
-		"vertex": {Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash", Auth: auth,
-			VertexAI: &v1alpha1.VertexAI{Project: "project-1", Location: "europe-west4"}},
+	auth := &v1beta1.ModelAuth{Type: v1beta1.AuthWorkloadIdentity}
+	for name, spec := range map[string]v1beta1.ChatModelConfigSpec{
+		"azure": {Provider: v1beta1.ProviderAzure, Model: "gpt-4o", Auth: auth, BaseURL: "https://my.openai.azure.com"},
+		"vertex": {Provider: v1beta1.ProviderGoogle, Model: "gemini-2.5-flash", Auth: auth,
+			VertexAI: &v1beta1.VertexAI{Project: "project-1", Location: "europe-west4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := cloudtest.New(t, time.Now)
@@ -233,13 +233,13 @@ func inCloud(cloud *cloudtest.Cloud) (*models.Models, cache.Store) {
 func TestTargetWithoutIdentityTellsWhatIsMissing(t *testing.T) {
 	cloud := cloudtest.New(t, time.Now)
 	config := chattest.In("ns", chattest.Config("main"))
-	config.Spec = v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, Model: "gpt-4o",
-		Auth: &v1alpha1.ModelAuth{Type: v1alpha1.AuthWorkloadIdentity}, BaseURL: "https://my.openai.azure.com"}
+	config.Spec = v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderAzure, Model: "gpt-4o",
+		Auth: &v1beta1.ModelAuth{Type: v1beta1.AuthWorkloadIdentity}, BaseURL: "https://my.openai.azure.com"}
 	all, configs := inCloud(cloud)
 	check.OK(t, configs.Add(config))
 	err := callTarget(t, all, "main")
 	e := fault.Classify(err, fault.Subject{Config: "main", Spec: &config.Spec})
-	check.Equal(t, "the result", v1alpha1.ErrorAuthenticationFailed, e.Reason)
+	check.Equal(t, "the result", v1beta1.ErrorAuthenticationFailed, e.Reason)
 	check.Contains(t, e.Message, "$AZURE_CLIENT_ID")
 }
 

@@ -14,7 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/httpguard"
@@ -25,8 +25,8 @@ import (
 const bundleTimeout = time.Minute
 
 // route is the proxy and the CA bundle of the configuration.
-func (m *Models) route(ctx context.Context, config *v1alpha1.ChatModelConfig) (
-	route httpguard.Route, failed *v1alpha1.GenerationError,
+func (m *Models) route(ctx context.Context, config *v1beta1.ChatModelConfig) (
+	route httpguard.Route, failed *v1beta1.GenerationError,
 ) {
 	if p := config.Spec.Proxy; p != nil {
 		route.NoProxy = p.NoProxy
@@ -39,7 +39,7 @@ func (m *Models) route(ctx context.Context, config *v1alpha1.ChatModelConfig) (
 }
 
 // proxy is the URL of the configuration's proxy, with its credentials; empty if it has none.
-func (m *Models) proxy(config *v1alpha1.ChatModelConfig) (string, *v1alpha1.GenerationError) {
+func (m *Models) proxy(config *v1beta1.ChatModelConfig) (string, *v1beta1.GenerationError) {
 	spec := config.Spec.Proxy
 	if spec.URL == "" {
 		return "", nil
@@ -61,14 +61,14 @@ func (m *Models) proxy(config *v1alpha1.ChatModelConfig) (string, *v1alpha1.Gene
 }
 
 // caBundle has the certificates of the configuration; nil if it has none.
-func (m *Models) caBundle(ctx context.Context, config *v1alpha1.ChatModelConfig) ([]byte, *v1alpha1.GenerationError) {
+func (m *Models) caBundle(ctx context.Context, config *v1beta1.ChatModelConfig) ([]byte, *v1beta1.GenerationError) {
 	from := config.Spec.CABundleFrom
 	if from == nil {
 		return nil, nil
 	}
 	var bundle []byte
 	var holder string
-	var failed *v1alpha1.GenerationError
+	var failed *v1beta1.GenerationError
 	switch {
 	case from.SecretKeyRef != nil:
 		ref := *from.SecretKeyRef
@@ -91,8 +91,8 @@ func (m *Models) caBundle(ctx context.Context, config *v1alpha1.ChatModelConfig)
 }
 
 // configMapKey reads the key of the ConfigMap in caBundleFrom. It retries errors of the API server.
-func (m *Models) configMapKey(parent context.Context, config *v1alpha1.ChatModelConfig, holder string) (
-	[]byte, *v1alpha1.GenerationError,
+func (m *Models) configMapKey(parent context.Context, config *v1beta1.ChatModelConfig, holder string) (
+	[]byte, *v1beta1.GenerationError,
 ) {
 	ctx, cancel := context.WithTimeout(parent, bundleTimeout)
 	defer cancel()
@@ -118,8 +118,8 @@ func (m *Models) configMapKey(parent context.Context, config *v1alpha1.ChatModel
 // secretError explains which key of which Secret is missing. Secrets are mounted: a missing Secret and a missing key
 // look the same.
 func (m *Models) secretError(
-	config *v1alpha1.ChatModelConfig, field string, ref v1alpha1.SecretKeyReference, err error,
-) *v1alpha1.GenerationError {
+	config *v1beta1.ChatModelConfig, field string, ref v1beta1.SecretKeyReference, err error,
+) *v1beta1.GenerationError {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return m.invalid(config, fmt.Sprintf("key %q of Secret %s, which %s names, cannot be read in the generation pod",
 			ref.Key, ref.Name, field), "See the pod's volumes")
@@ -130,9 +130,9 @@ func (m *Models) secretError(
 }
 
 // invalid is the error of an unusable configuration.
-func (m *Models) invalid(config *v1alpha1.ChatModelConfig, why, advice string) *v1alpha1.GenerationError {
-	return &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(config.Spec.Provider),
+func (m *Models) invalid(config *v1beta1.ChatModelConfig, why, advice string) *v1beta1.GenerationError {
+	return &v1beta1.GenerationError{
+		Reason: v1beta1.ErrorModelConfigInvalid, Provider: string(config.Spec.Provider),
 		Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s", config.Name, why),
 		Advice:  advice + ", then send a message to continue",
 	}

@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/telemetry"
@@ -29,7 +29,7 @@ type Attempt struct {
 }
 
 // Begin begins to observe an attempt. The returned context carries its span.
-func (o *Observer) Begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) (context.Context, *Attempt) {
+func (o *Observer) Begin(ctx context.Context, chat *v1beta1.Chat, of fence.Fence) (context.Context, *Attempt) {
 	action := chat.Status.Generation.Action
 	a := &Attempt{
 		Caller: Caller{observer: o, chat: chat, action: action}, fence: of, ended: o.options.Metrics.AttemptBegan(),
@@ -52,7 +52,7 @@ func (o *Observer) Begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fenc
 func (a *Attempt) SetAuthor(author string) { a.author = author }
 
 // End ends the span with the outcome of the attempt. Only the first call has an effect.
-func (a *Attempt) End(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationError) {
+func (a *Attempt) End(kind v1beta1.GenerationOutcome, err *v1beta1.GenerationError) {
 	if a.ended == nil {
 		return
 	}
@@ -60,7 +60,7 @@ func (a *Attempt) End(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationE
 	switch {
 	case err != nil:
 		errorType = string(err.Reason)
-	case kind == v1alpha1.OutcomeLost:
+	case kind == v1beta1.OutcomeLost:
 		errorType = string(kind)
 	}
 	a.span.Set(tracing.Outcome(string(kind)))
@@ -70,8 +70,8 @@ func (a *Attempt) End(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationE
 
 // Found ends the span of an attempt whose result exists already. A lost attempt may be one whose former process has
 // made this span together with the result: then there is no second span.
-func (a *Attempt) Found(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationError) {
-	if kind == v1alpha1.OutcomeLost {
+func (a *Attempt) Found(kind v1beta1.GenerationOutcome, err *v1beta1.GenerationError) {
+	if kind == v1beta1.OutcomeLost {
 		a.forget()
 	}
 	a.End(kind, err)
@@ -95,8 +95,8 @@ func (a *Attempt) ResultRefused(reason string) { a.observer.options.Metrics.Resu
 func (a *Attempt) PartsDropped(n int64) { a.observer.options.Metrics.PartsDropped(n) }
 
 // Tool runs and measures a call of a tool.
-func (a *Attempt) Tool(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool,
-	run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
+func (a *Attempt) Tool(ctx context.Context, call *v1beta1.ToolCall, builtIn bool,
+	run func(context.Context) v1beta1.ToolResult) v1beta1.ToolResult {
 	label := a.toolLabel(call.Name, builtIn)
 	ctx, span := a.observer.options.Tracer.StartToolCall(ctx, label, func() []attribute.KeyValue {
 		return a.toolAttributes(call)
@@ -107,7 +107,7 @@ func (a *Attempt) Tool(ctx context.Context, call *v1alpha1.ToolCall, builtIn boo
 	return result
 }
 
-func (a *Attempt) endTool(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, label string,
+func (a *Attempt) endTool(ctx context.Context, span tracing.Span, result *v1beta1.ToolResult, label string,
 	duration time.Duration) {
 	outcome, errorType := telemetry.CallSucceeded, ""
 	switch {
@@ -125,17 +125,17 @@ func (a *Attempt) endTool(ctx context.Context, span tracing.Span, result *v1alph
 }
 
 // readableBytes is how much of a result the model reads.
-func (a *Attempt) readableBytes(result *v1alpha1.ToolResult) int {
+func (a *Attempt) readableBytes(result *v1beta1.ToolResult) int {
 	return min(len(result.Output), tools.ResultLimitOf(a.chat))
 }
 
 // ClientResults measures the results of clients that the model reads for the first time.
-func (a *Attempt) ClientResults(messages []v1alpha1.ChatMessage) {
+func (a *Attempt) ClientResults(messages []v1beta1.ChatMessage) {
 	if a.fence.Attempt > 1 {
 		return
 	}
 	for _, m := range slices.Backward(messages) {
-		if m.Spec.Role == v1alpha1.RoleAssistant {
+		if m.Spec.Role == v1beta1.RoleAssistant {
 			return
 		}
 		for _, part := range m.Spec.Parts {
@@ -151,7 +151,7 @@ func (a *Attempt) ToolDenied(name string, builtIn bool) {
 	a.observer.options.Metrics.ToolDenied(a.toolLabel(name, builtIn))
 }
 
-func (a *Attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
+func (a *Attempt) toolAttributes(call *v1beta1.ToolCall) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{
 		attribute.String(telemetry.AttrOperation, telemetry.OperationExecuteTool),
 		attribute.String(telemetry.AttrToolName, call.Name),
@@ -172,8 +172,8 @@ func (a *Attempt) toolLabel(name string, builtIn bool) string {
 	switch {
 	case builtIn:
 		return name
-	case tools.RequiresAction(a.chat.Spec.Tools, name) != v1alpha1.RequiresClient &&
-		slices.ContainsFunc(a.chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return s.Name == server }):
+	case tools.RequiresAction(a.chat.Spec.Tools, name) != v1beta1.RequiresClient &&
+		slices.ContainsFunc(a.chat.Spec.MCPServers, func(s v1beta1.MCPServer) bool { return s.Name == server }):
 		return telemetry.ToolOfMCP
 	}
 	return telemetry.ToolOfClient

@@ -13,7 +13,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/observe/redact"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/text/clip"
@@ -40,8 +40,8 @@ type options struct {
 }
 
 // recordRequest returns the request without secrets, and within the limits of the resource.
-func recordRequest(c *fantasy.Call, redactor redact.Redactor) v1alpha1.DebugRequest {
-	out := v1alpha1.DebugRequest{Messages: recordMessages(c.Prompt, redactor)}
+func recordRequest(c *fantasy.Call, redactor redact.Redactor) v1beta1.DebugRequest {
+	out := v1beta1.DebugRequest{Messages: recordMessages(c.Prompt, redactor)}
 	out.OmittedMessages = int32(len(c.Prompt) - len(out.Messages))
 	room := schemaRoom
 	for _, tool := range c.Tools[:min(len(c.Tools), maxTools)] {
@@ -53,14 +53,14 @@ func recordRequest(c *fantasy.Call, redactor redact.Redactor) v1alpha1.DebugRequ
 	out.Options = shorten(redactor.Text(toJSON(options{
 		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
 		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions,
-	})), v1alpha1.MaxDebugTextRunes)
+	})), v1beta1.MaxDebugTextRunes)
 	return out
 }
 
 // recordMessages returns the system prompt, and the newest of the other messages that fit.
-func recordMessages(messages fantasy.Prompt, redactor redact.Redactor) []v1alpha1.DebugMessage {
+func recordMessages(messages fantasy.Prompt, redactor redact.Redactor) []v1beta1.DebugMessage {
 	room := promptRoom
-	var system, others []v1alpha1.DebugMessage
+	var system, others []v1beta1.DebugMessage
 	if len(messages) > 0 && messages[0].Role == fantasy.MessageRoleSystem {
 		system, messages = append(system, recordMessage(messages[0], &room, redactor)), messages[1:]
 	}
@@ -83,10 +83,10 @@ func toJSON(v any) string {
 }
 
 // recordMessage subtracts the recorded bytes from the room.
-func recordMessage(m fantasy.Message, room *int, redactor redact.Redactor) v1alpha1.DebugMessage {
-	out := v1alpha1.DebugMessage{Role: bound(string(m.Role), 32), OmittedParts: int32(max(0, len(m.Content)-maxParts))}
+func recordMessage(m fantasy.Message, room *int, redactor redact.Redactor) v1beta1.DebugMessage {
+	out := v1beta1.DebugMessage{Role: bound(string(m.Role), 32), OmittedParts: int32(max(0, len(m.Content)-maxParts))}
 	for _, content := range m.Content[:min(len(m.Content), maxParts)] {
-		runes := v1alpha1.MaxDebugTextRunes
+		runes := v1beta1.MaxDebugTextRunes
 		if *room <= 0 {
 			runes = oldTextRunes
 		}
@@ -98,26 +98,26 @@ func recordMessage(m fantasy.Message, room *int, redactor redact.Redactor) v1alp
 }
 
 // promptPart converts a part of a prompt, with its whole text. Of a file it has the size, or the URL.
-func promptPart(content fantasy.MessagePart) v1alpha1.DebugPart {
+func promptPart(content fantasy.MessagePart) v1beta1.DebugPart {
 	switch c := content.(type) {
 	case fantasy.TextPart:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugText, Text: c.Text}
+		return v1beta1.DebugPart{Type: v1beta1.DebugText, Text: c.Text}
 	case fantasy.ReasoningPart:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning, Text: c.Text}
+		return v1beta1.DebugPart{Type: v1beta1.DebugReasoning, Text: c.Text}
 	case fantasy.FilePart:
 		_, from, _ := prompt.URLOf(c)
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Text: from, Name: c.Filename, MediaType: c.MediaType,
+		return v1beta1.DebugPart{Type: v1beta1.DebugFile, Text: from, Name: c.Filename, MediaType: c.MediaType,
 			Bytes: int64(len(c.Data))}
 	case fantasy.ToolCallPart:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName, Text: c.Input}
+		return v1beta1.DebugPart{Type: v1beta1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName, Text: c.Input}
 	case fantasy.ToolResultPart:
 		return resultPart(c.ToolCallID, c.Output)
 	}
-	return v1alpha1.DebugPart{Type: v1alpha1.DebugText}
+	return v1beta1.DebugPart{Type: v1beta1.DebugText}
 }
 
-func resultPart(id string, output fantasy.ToolResultOutputContent) v1alpha1.DebugPart {
-	part := v1alpha1.DebugPart{Type: v1alpha1.DebugToolResult, ID: id}
+func resultPart(id string, output fantasy.ToolResultOutputContent) v1beta1.DebugPart {
+	part := v1beta1.DebugPart{Type: v1beta1.DebugToolResult, ID: id}
 	switch o := output.(type) {
 	case fantasy.ToolResultOutputContentText:
 		part.Text = o.Text
@@ -132,8 +132,8 @@ func resultPart(id string, output fantasy.ToolResultOutputContent) v1alpha1.Debu
 	return part
 }
 
-func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1.DebugTool {
-	out := v1alpha1.DebugTool{Name: bound(tool.GetName(), 256)}
+func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1beta1.DebugTool {
+	out := v1beta1.DebugTool{Name: bound(tool.GetName(), 256)}
 	var schema any
 	switch t := tool.(type) {
 	case fantasy.FunctionTool:
@@ -145,7 +145,7 @@ func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1
 	}
 	out.InputSchema = "[left out: the tools are too large]"
 	if *room > 0 {
-		out.InputSchema = shorten(redactor.Text(toJSON(schema)), v1alpha1.MaxDebugTextRunes)
+		out.InputSchema = shorten(redactor.Text(toJSON(schema)), v1beta1.MaxDebugTextRunes)
 		*room -= len(out.InputSchema)
 	}
 	return out
@@ -155,9 +155,9 @@ func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1
 const maxReplyParts, maxWarnings = 256, 32
 
 // recordReply returns the reply to a call without secrets, and within the limits of the resource.
-func recordReply(c *ModelCall, redactor redact.Redactor) *v1alpha1.DebugResponse {
-	out := &v1alpha1.DebugResponse{FinishReason: bound(c.Content.FinishReason, 64), Usage: c.Content.Usage}
-	room := v1alpha1.MaxDebugReplyBytes
+func recordReply(c *ModelCall, redactor redact.Redactor) *v1beta1.DebugResponse {
+	out := &v1beta1.DebugResponse{FinishReason: bound(c.Content.FinishReason, 64), Usage: c.Content.Usage}
+	room := v1beta1.MaxDebugReplyBytes
 	for i := range c.Content.Parts[:min(len(c.Content.Parts), maxReplyParts)] {
 		part := replyPart(&c.Content.Parts[i])
 		text := part.Text
@@ -166,10 +166,10 @@ func recordReply(c *ModelCall, redactor redact.Redactor) *v1alpha1.DebugResponse
 		if part.Text != text {
 			part.Text = cutText(&part)
 		}
-		out.Parts = append(out.Parts, redactPart(part, v1alpha1.MaxDebugReplyBytes, redactor))
+		out.Parts = append(out.Parts, redactPart(part, v1beta1.MaxDebugReplyBytes, redactor))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.partCounts)) {
-		out.PartCounts = append(out.PartCounts, v1alpha1.DebugPartCount{Type: string(kind), Count: c.partCounts[kind]})
+		out.PartCounts = append(out.PartCounts, v1beta1.DebugPartCount{Type: string(kind), Count: c.partCounts[kind]})
 	}
 	for _, w := range c.warnings[:min(len(c.warnings), maxWarnings)] {
 		out.Warnings = append(out.Warnings, shorten(redactor.Text(warningText(w)), 1000))
@@ -178,25 +178,25 @@ func recordReply(c *ModelCall, redactor redact.Redactor) *v1alpha1.DebugResponse
 }
 
 // replyPart converts a part of a reply, with its whole text.
-func replyPart(p *v1alpha1.MessagePart) v1alpha1.DebugPart {
+func replyPart(p *v1beta1.MessagePart) v1beta1.DebugPart {
 	switch {
 	case p.ToolCall != nil:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: p.ToolCall.ID, Name: p.ToolCall.Name,
+		return v1beta1.DebugPart{Type: v1beta1.DebugToolCall, ID: p.ToolCall.ID, Name: p.ToolCall.Name,
 			Text: p.ToolCall.Input}
 	case p.ToolResult != nil:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolResult, ID: p.ToolResult.ID, Name: p.ToolResult.Name,
+		return v1beta1.DebugPart{Type: v1beta1.DebugToolResult, ID: p.ToolResult.ID, Name: p.ToolResult.Name,
 			Text: p.ToolResult.Output}
 	case p.Source != nil:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugSource, ID: p.Source.ID, Name: p.Source.Title, Text: p.Source.URL}
-	case p.Type == v1alpha1.PartReasoning:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning, Text: *p.Text}
+		return v1beta1.DebugPart{Type: v1beta1.DebugSource, ID: p.Source.ID, Name: p.Source.Title, Text: p.Source.URL}
+	case p.Type == v1beta1.PartReasoning:
+		return v1beta1.DebugPart{Type: v1beta1.DebugReasoning, Text: *p.Text}
 	}
-	return v1alpha1.DebugPart{Type: v1alpha1.DebugText, Text: *p.Text}
+	return v1beta1.DebugPart{Type: v1beta1.DebugText, Text: *p.Text}
 }
 
 // cutText marks the text of a cut part. Cut JSON cannot be parsed, so no secret in it would be found.
-func cutText(part *v1alpha1.DebugPart) string {
-	if trimmed := strings.TrimSpace(part.Text); part.Type == v1alpha1.DebugToolCall || strings.HasPrefix(trimmed, "{") ||
+func cutText(part *v1beta1.DebugPart) string {
+	if trimmed := strings.TrimSpace(part.Text); part.Type == v1beta1.DebugToolCall || strings.HasPrefix(trimmed, "{") ||
 		strings.HasPrefix(trimmed, "[") {
 		return "[left out: too long]"
 	}
@@ -212,9 +212,9 @@ func warningText(w fantasy.CallWarning) string {
 }
 
 // redactPart returns the part without secrets, with at most so many characters of its text.
-func redactPart(part v1alpha1.DebugPart, runes int, redactor redact.Redactor) v1alpha1.DebugPart {
+func redactPart(part v1beta1.DebugPart, runes int, redactor redact.Redactor) v1beta1.DebugPart {
 	redactText := redactor.Text
-	if part.Text != "" && (part.Type == v1alpha1.DebugSource || part.Type == v1alpha1.DebugFile) {
+	if part.Text != "" && (part.Type == v1beta1.DebugSource || part.Type == v1beta1.DebugFile) {
 		redactText = redactor.URL
 	}
 	part.Text = shorten(redactText(part.Text), runes)

@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/observe/redact"
 	"parley.dev/parley/internal/netguard/httpguard"
 )
@@ -51,7 +51,7 @@ type exchange struct {
 	requestHeader, responseHeader http.Header
 	requestBody, responseBody     redact.Body
 	statusCode                    int
-	failure                       v1alpha1.DebugFailure
+	failure                       v1beta1.DebugFailure
 	startedAt, headersAt, endedAt time.Time
 }
 
@@ -84,7 +84,7 @@ func readBody(r *http.Request) (body redact.Body) {
 		return body
 	}
 	defer func() { _ = from.Close() }()
-	if body.Kept, err = io.ReadAll(io.LimitReader(from, v1alpha1.MaxDebugBodyBytes)); err != nil {
+	if body.Kept, err = io.ReadAll(io.LimitReader(from, v1beta1.MaxDebugBodyBytes)); err != nil {
 		return redact.Body{}
 	}
 	body.Total = max(r.ContentLength, int64(len(body.Kept)))
@@ -102,16 +102,16 @@ func (e *exchange) update(change func(now time.Time)) {
 func (e *exchange) noteResponse(response *http.Response, err error) {
 	e.update(func(now time.Time) {
 		if err != nil {
-			e.failure, e.endedAt = e.failureOr(v1alpha1.DebugNoResponse), now
+			e.failure, e.endedAt = e.failureOr(v1beta1.DebugNoResponse), now
 			return
 		}
 		e.statusCode, e.responseHeader, e.headersAt = response.StatusCode, response.Header.Clone(), now
 	})
 }
 
-func (e *exchange) failureOr(otherwise v1alpha1.DebugFailure) v1alpha1.DebugFailure {
+func (e *exchange) failureOr(otherwise v1beta1.DebugFailure) v1beta1.DebugFailure {
 	if e.canceled() != nil {
-		return v1alpha1.DebugCanceled
+		return v1beta1.DebugCanceled
 	}
 	return otherwise
 }
@@ -129,13 +129,13 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	e.update(func(now time.Time) {
 		body := &e.responseBody
 		body.Total += int64(n)
-		body.Kept = append(body.Kept, p[:min(n, v1alpha1.MaxDebugBodyBytes-len(body.Kept))]...)
+		body.Kept = append(body.Kept, p[:min(n, v1beta1.MaxDebugBodyBytes-len(body.Kept))]...)
 		if err == nil || !e.endedAt.IsZero() {
 			return
 		}
 		e.endedAt = now
 		if err != io.EOF {
-			e.failure = e.failureOr(v1alpha1.DebugIncomplete)
+			e.failure = e.failureOr(v1beta1.DebugIncomplete)
 		}
 	})
 	return n, err
@@ -152,8 +152,8 @@ func (b *recordedBody) Close() error {
 }
 
 // record returns the exchange without secrets.
-func (e *exchange) record(redactor redact.Redactor) v1alpha1.DebugExchange {
-	return v1alpha1.DebugExchange{
+func (e *exchange) record(redactor redact.Redactor) v1beta1.DebugExchange {
+	return v1beta1.DebugExchange{
 		Number: e.number, Method: bound(e.method, 16), URL: bound(redactor.URL(e.url), 4096),
 		RequestHeaders: headers(e.requestHeader, redactor), RequestBody: body(e.requestBody, redactor),
 		StatusCode: int32(e.statusCode), ResponseHeaders: headers(e.responseHeader, redactor),
@@ -167,15 +167,15 @@ func body(b redact.Body, redactor redact.Redactor) string {
 	return strings.ToValidUTF8(redactor.Body(b, bodyRoom), "\uFFFD")
 }
 
-func headers(from http.Header, redactor redact.Redactor) []v1alpha1.DebugHeader {
-	var out []v1alpha1.DebugHeader
+func headers(from http.Header, redactor redact.Redactor) []v1beta1.DebugHeader {
+	var out []v1beta1.DebugHeader
 	for name, values := range from {
 		for _, value := range values {
-			out = append(out, v1alpha1.DebugHeader{Name: bound(redactor.Text(name), 256),
+			out = append(out, v1beta1.DebugHeader{Name: bound(redactor.Text(name), 256),
 				Value: bound(redactor.Header(name, value), 1024)})
 		}
 	}
-	slices.SortFunc(out, func(a, b v1alpha1.DebugHeader) int { return strings.Compare(a.Name+a.Value, b.Name+b.Value) })
+	slices.SortFunc(out, func(a, b v1beta1.DebugHeader) int { return strings.Compare(a.Name+a.Value, b.Name+b.Value) })
 	return out[:min(len(out), maxHeaders)]
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/telemetry"
@@ -53,8 +53,8 @@ func TestMeasuringAPartCostsNoMemory(t *testing.T) {
 			o := New(Options{Now: time.Now, Tracer: tracer, Metrics: telemetry.NewGenerator(prometheus.NewRegistry())})
 			m := &measured{}
 			words := 0
-			o.SideCaller(&v1alpha1.Chat{}, v1alpha1.ActionWriteTitle, "").Call(t.Context(), &ModelCall{
-				Target: &models.Target{Config: &v1alpha1.ChatModelConfig{}, Model: m},
+			o.SideCaller(&v1beta1.Chat{}, v1beta1.ActionWriteTitle, "").Call(t.Context(), &ModelCall{
+				Target: &models.Target{Config: &v1beta1.ChatModelConfig{}, Model: m},
 				Reply:  collect.NewAccumulator("", 0, nil), Show: func(parts.Part) { words++ },
 			})
 			check.Equal(t, "a part costs", []any{0, true}, []any{m.allocations, words >= 1000})
@@ -64,9 +64,9 @@ func TestMeasuringAPartCostsNoMemory(t *testing.T) {
 }
 
 func TestLabelOfAToolIsAKnownOne(t *testing.T) {
-	a := &Attempt{Caller: Caller{chat: &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ChatSettings: v1alpha1.ChatSettings{
-		MCPServers: []v1alpha1.MCPServer{{Name: "tracker"}},
-		Tools:      &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "tracker__mine"}}},
+	a := &Attempt{Caller: Caller{chat: &v1beta1.Chat{Spec: v1beta1.ChatSpec{ChatSettings: v1beta1.ChatSettings{
+		MCPServers: []v1beta1.MCPServer{{Name: "tracker"}},
+		Tools:      &v1beta1.ChatTools{Client: []v1beta1.ClientTool{{Name: "tracker__mine"}}},
 	}}}}}
 	for name, want := range map[string]string{
 		"current_time": "current_time", "tracker__list": "mcp", "tracker__mine": "client", "other__list": "client",

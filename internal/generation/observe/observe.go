@@ -22,7 +22,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/telemetry"
@@ -59,8 +59,8 @@ func (o *Observer) Run(ctx context.Context) { o.recorder.run(ctx) }
 // Caller calls models for one action at a chat.
 type Caller struct {
 	observer *Observer
-	chat     *v1alpha1.Chat
-	action   v1alpha1.GenerationAction
+	chat     *v1beta1.Chat
+	action   v1beta1.GenerationAction
 	// isSideCall is true for an action next to the attempt, such as a title.
 	isSideCall bool
 	// author created the message of the turn; empty if unknown.
@@ -70,7 +70,7 @@ type Caller struct {
 }
 
 // SideCaller calls models for an action next to the attempt, such as a title, which names its recordings and spans.
-func (o *Observer) SideCaller(chat *v1alpha1.Chat, action v1alpha1.GenerationAction, author string) *Caller {
+func (o *Observer) SideCaller(chat *v1beta1.Chat, action v1beta1.GenerationAction, author string) *Caller {
 	return &Caller{observer: o, chat: chat, action: action, isSideCall: true, author: author}
 }
 
@@ -79,7 +79,7 @@ func (c *Caller) Call(ctx context.Context, call *ModelCall) {
 	o := &c.observer.options
 	call.caller, call.StartedAt = c, o.Now()
 	// These remain if a panic ends the call.
-	call.Outcome, call.Failure = v1alpha1.OutcomeFailed, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorInternal}
+	call.Outcome, call.Failure = v1beta1.OutcomeFailed, &v1beta1.GenerationError{Reason: v1beta1.ErrorInternal}
 	ctx, call.span = o.Tracer.StartModelCall(ctx, call.Target.Config.Spec.Model, call.attributes)
 	call.recording = c.observer.recorder.begin(call)
 	defer func() {
@@ -99,16 +99,16 @@ type ModelCall struct {
 	// Show receives the parts of the reply that are shown; nil: none is.
 	Show func(parts.Part)
 	// Classify explains an error of the call, unless the call was interrupted.
-	Classify func(error) *v1alpha1.GenerationError
+	Classify func(error) *v1beta1.GenerationError
 
 	StartedAt, FinishedAt time.Time
 	// Content is the reply as far as it came, and its usage.
 	Content collect.Step
 	// Outcome can also be telemetry.OutcomeAbandoned.
-	Outcome v1alpha1.GenerationOutcome
+	Outcome v1beta1.GenerationOutcome
 	// Err is nil if the call completed, and Failure also if it was interrupted.
 	Err     error
-	Failure *v1alpha1.GenerationError
+	Failure *v1beta1.GenerationError
 
 	caller    *Caller
 	span      tracing.Span
@@ -170,10 +170,10 @@ func (c *ModelCall) setOutcome(ctx context.Context, err error) {
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:
-		c.Outcome = v1alpha1.OutcomeCompleted
+		c.Outcome = v1beta1.OutcomeCompleted
 		return
 	case tools.Interrupted(ctx):
-		c.Outcome = v1alpha1.OutcomeInterrupted
+		c.Outcome = v1beta1.OutcomeInterrupted
 		return
 	// The deadline of a side call is its own: a provider that exceeds it has failed.
 	case cause != nil && !errors.Is(cause, models.ErrSilent) && !errors.Is(cause, context.DeadlineExceeded):

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 const (
@@ -30,9 +30,9 @@ const (
 
 // Store stores recordings: ChatDebugSteps of one namespace.
 type Store interface {
-	Get(ctx context.Context, name string) (*v1alpha1.ChatDebugStep, error)
-	Create(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error)
-	Update(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error)
+	Get(ctx context.Context, name string) (*v1beta1.ChatDebugStep, error)
+	Create(ctx context.Context, step *v1beta1.ChatDebugStep) (*v1beta1.ChatDebugStep, error)
+	Update(ctx context.Context, step *v1beta1.ChatDebugStep) (*v1beta1.ChatDebugStep, error)
 }
 
 // recorder writes recordings while run runs.

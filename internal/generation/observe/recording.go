@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/generation/observe/redact"
 )
@@ -63,17 +63,17 @@ func (r *recording) name() string {
 }
 
 // step returns a recording without an attempt.
-func (r *recording) step() *v1alpha1.ChatDebugStep {
+func (r *recording) step() *v1beta1.ChatDebugStep {
 	chat, expires := r.call.caller.chat, r.recorder.options.Now().Add(r.expireAfter)
-	owner := metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))
+	owner := metav1.NewControllerRef(chat, v1beta1.GroupVersion.WithKind("Chat"))
 	owner.BlockOwnerDeletion = nil // It can require the right to update the chat.
-	return &v1alpha1.ChatDebugStep{
+	return &v1beta1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: r.name(), Namespace: r.recorder.options.Namespace, OwnerReferences: []metav1.OwnerReference{*owner},
-			Annotations: map[string]string{v1alpha1.AnnotationExpiresAt: expires.UTC().Format(time.RFC3339)},
+			Annotations: map[string]string{v1beta1.AnnotationExpiresAt: expires.UTC().Format(time.RFC3339)},
 		},
-		DebugRecording: v1alpha1.DebugRecording{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ChatUID: string(chat.UID),
+		DebugRecording: v1beta1.DebugRecording{
+			ChatRef: v1beta1.ChatReference{Name: chat.Name}, ChatUID: string(chat.UID),
 			HistoryVersion: chat.Status.History.Version, Action: r.call.caller.action, Call: r.number,
 			Turn: r.turn(), Head: chat.Status.History.Head, StartedAt: metav1.NewMicroTime(r.call.StartedAt),
 		},
@@ -81,28 +81,28 @@ func (r *recording) step() *v1alpha1.ChatDebugStep {
 }
 
 // turn is the one that the call is part of.
-func (r *recording) turn() *v1alpha1.DebugTurn {
+func (r *recording) turn() *v1beta1.DebugTurn {
 	t := r.call.caller.chat.Status.Turn
 	if t == nil {
 		return nil
 	}
-	return &v1alpha1.DebugTurn{Message: t.Message, Version: t.HistoryVersion,
+	return &v1beta1.DebugTurn{Message: t.Message, Version: t.HistoryVersion,
 		CreatedBy: bound(r.call.caller.author, 1024)}
 }
 
 // addTo adds the attempt to a recording, or updates it there. The recording as a whole describes its newest attempt;
 // earlier ones without an end were interrupted.
-func (r *recording) addTo(step *v1alpha1.ChatDebugStep) {
+func (r *recording) addTo(step *v1beta1.ChatDebugStep) {
 	rec, redactor := &step.DebugRecording, redact.New(r.call.Target.Key)
 	attempt := r.attempt(redactor)
 	rec.Pod = attempt.Pod
-	same := func(a v1alpha1.DebugAttempt) bool { return a.Number == attempt.Number }
+	same := func(a v1beta1.DebugAttempt) bool { return a.Number == attempt.Number }
 	rec.Attempts = append(slices.DeleteFunc(rec.Attempts, same), attempt)
-	slices.SortFunc(rec.Attempts, func(a, b v1alpha1.DebugAttempt) int { return int(a.Number) - int(b.Number) })
+	slices.SortFunc(rec.Attempts, func(a, b v1beta1.DebugAttempt) int { return int(a.Number) - int(b.Number) })
 	rec.Attempts = rec.Attempts[max(0, len(rec.Attempts)-maxAttempts):]
 	for i := range rec.Attempts[:len(rec.Attempts)-1] {
-		if a := &rec.Attempts[i]; a.State == v1alpha1.DebugInProgress {
-			a.State = v1alpha1.DebugInterrupted
+		if a := &rec.Attempts[i]; a.State == v1beta1.DebugInProgress {
+			a.State = v1beta1.DebugInterrupted
 		}
 	}
 	if attempt.Number >= rec.Attempt {
@@ -119,10 +119,10 @@ func (r *recording) addTo(step *v1alpha1.ChatDebugStep) {
 }
 
 // attempt returns the present state of the call.
-func (r *recording) attempt(redactor redact.Redactor) v1alpha1.DebugAttempt {
-	a := v1alpha1.DebugAttempt{
+func (r *recording) attempt(redactor redact.Redactor) v1beta1.DebugAttempt {
+	a := v1beta1.DebugAttempt{
 		Number: r.call.caller.chat.Status.Generation.Attempt, Pod: r.recorder.options.Pod,
-		Model: *r.call.Target.Identity(), State: v1alpha1.DebugInProgress,
+		Model: *r.call.Target.Identity(), State: v1beta1.DebugInProgress,
 		StartedAt: metav1.NewMicroTime(r.call.StartedAt),
 	}
 	r.mu.Lock()
@@ -140,26 +140,26 @@ func (r *recording) attempt(redactor redact.Redactor) v1alpha1.DebugAttempt {
 	}
 	a.FinishedAt = new(metav1.NewMicroTime(r.call.FinishedAt))
 	switch r.call.Outcome {
-	case v1alpha1.OutcomeCompleted:
-		a.State = v1alpha1.DebugCompleted
-	case v1alpha1.OutcomeFailed:
+	case v1beta1.OutcomeCompleted:
+		a.State = v1beta1.DebugCompleted
+	case v1beta1.OutcomeFailed:
 		f := r.call.Failure
-		a.State = v1alpha1.DebugError
-		a.Error = &v1alpha1.DebugFault{Reason: f.Reason, StatusCode: f.StatusCode, Retryable: f.Retryable}
+		a.State = v1beta1.DebugError
+		a.Error = &v1beta1.DebugFault{Reason: f.Reason, StatusCode: f.StatusCode, Retryable: f.Retryable}
 	default:
-		a.State = v1alpha1.DebugInterrupted
+		a.State = v1beta1.DebugInterrupted
 	}
 	return a
 }
 
 // annotate sets the annotations that the operator reads, which sees the metadata only.
-func (r *recording) annotate(step *v1alpha1.ChatDebugStep) {
+func (r *recording) annotate(step *v1beta1.ChatDebugStep) {
 	history := &r.call.caller.chat.Status.History
-	metav1.SetMetaDataAnnotation(&step.ObjectMeta, v1alpha1.AnnotationHistory,
+	metav1.SetMetaDataAnnotation(&step.ObjectMeta, v1beta1.AnnotationHistory,
 		fmt.Sprintf("%d/%d", history.Version, history.Length))
-	delete(step.Annotations, v1alpha1.AnnotationInProgress)
-	if step.State == v1alpha1.DebugInProgress {
-		step.Annotations[v1alpha1.AnnotationInProgress] = fmt.Sprintf("%s %d %s", step.Pod, step.Attempt,
+	delete(step.Annotations, v1beta1.AnnotationInProgress)
+	if step.State == v1beta1.DebugInProgress {
+		step.Annotations[v1beta1.AnnotationInProgress] = fmt.Sprintf("%s %d %s", step.Pod, step.Attempt,
 			r.recorder.options.Now().UTC().Format(time.RFC3339))
 	}
 }
@@ -168,16 +168,16 @@ const omittedForSize = "[left out: the recording would be too large]"
 
 // fit reduces a recording to the size limit. It omits the least useful content first; after the last reduction every
 // recording fits.
-func fit(rec *v1alpha1.DebugRecording) {
+func fit(rec *v1beta1.DebugRecording) {
 	for _, reduce := range reductions(rec) {
-		if len(toJSON(rec)) <= v1alpha1.MaxDebugStepBytes {
+		if len(toJSON(rec)) <= v1beta1.MaxDebugStepBytes {
 			return
 		}
 		reduce()
 	}
 }
 
-func reductions(rec *v1alpha1.DebugRecording) []func() {
+func reductions(rec *v1beta1.DebugRecording) []func() {
 	r, newest := &rec.Request, len(rec.Attempts)-1
 	return []func(){
 		func() { omitBodies(rec.Attempts[:newest]) },
@@ -203,7 +203,7 @@ func reductions(rec *v1alpha1.DebugRecording) []func() {
 	}
 }
 
-func omitBodies(attempts []v1alpha1.DebugAttempt) {
+func omitBodies(attempts []v1beta1.DebugAttempt) {
 	for i := range attempts {
 		for j := range attempts[i].Exchanges {
 			e := &attempts[i].Exchanges[j]
@@ -216,7 +216,7 @@ func omitBodies(attempts []v1alpha1.DebugAttempt) {
 	}
 }
 
-func shortenTexts(messages []v1alpha1.DebugMessage) {
+func shortenTexts(messages []v1beta1.DebugMessage) {
 	for i := range messages {
 		for j := range messages[i].Parts {
 			messages[i].Parts[j].Text = shorten(messages[i].Parts[j].Text, oldTextRunes)

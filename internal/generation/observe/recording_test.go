@@ -17,7 +17,7 @@ import (
 	"charm.land/fantasy"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -37,7 +37,7 @@ func delta(text string) fantasy.StreamPart {
 }
 
 // outline is a recording in one line.
-func outline(step *v1alpha1.DebugRecording) string {
+func outline(step *v1beta1.DebugRecording) string {
 	line := string(step.State)
 	if step.Error != nil {
 		line += " " + string(step.Error.Reason)
@@ -61,12 +61,12 @@ func TestCallIsRecordedAsItEnded(t *testing.T) {
 		"Error InternalError":          {do: func(context.Context) { panic("a fault") }},
 		"Error ProviderError; content_filter; 2000 USD": {parts: []fantasy.StreamPart{{
 			Type:  fantasy.StreamPartTypeError,
-			Error: &finish.Error{Outcome: v1alpha1.ReplyFiltered, Reason: "content_filter"},
+			Error: &finish.Error{Outcome: v1beta1.ReplyFiltered, Reason: "content_filter"},
 			Usage: fantasy.Usage{OutputTokens: 1000}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			s := newSession(t)
-			s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
+			s.config.Spec.Pricing = &v1beta1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
 			call := s.callOf(m, fantasy.Call{})
 			func() {
 				defer func() { _ = recover() }()
@@ -88,14 +88,14 @@ func TestEveryCallIsAStepOfItsOwn(t *testing.T) {
 func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
 	movedOn := errors.New("the chat has moved on")
 	for cause, want := range map[error]struct {
-		outcome v1alpha1.GenerationOutcome
-		state   v1alpha1.DebugState
+		outcome v1beta1.GenerationOutcome
+		state   v1beta1.DebugState
 	}{
-		nil:                      {v1alpha1.OutcomeFailed, v1alpha1.DebugError},
-		models.ErrSilent:         {v1alpha1.OutcomeFailed, v1alpha1.DebugError},
-		context.DeadlineExceeded: {v1alpha1.OutcomeFailed, v1alpha1.DebugError},
-		tools.ErrInterrupted:     {v1alpha1.OutcomeInterrupted, v1alpha1.DebugInterrupted},
-		movedOn:                  {telemetry.OutcomeAbandoned, v1alpha1.DebugInterrupted},
+		nil:                      {v1beta1.OutcomeFailed, v1beta1.DebugError},
+		models.ErrSilent:         {v1beta1.OutcomeFailed, v1beta1.DebugError},
+		context.DeadlineExceeded: {v1beta1.OutcomeFailed, v1beta1.DebugError},
+		tools.ErrInterrupted:     {v1beta1.OutcomeInterrupted, v1beta1.DebugInterrupted},
+		movedOn:                  {telemetry.OutcomeAbandoned, v1beta1.DebugInterrupted},
 	} {
 		s := newSession(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -109,7 +109,7 @@ func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
 		cancel(nil)
 		s.flush()
 		step := s.step(name)
-		check.Equal(t, fmt.Sprint(cause), []any{want.outcome, want.state, "He", want.state == v1alpha1.DebugError},
+		check.Equal(t, fmt.Sprint(cause), []any{want.outcome, want.state, "He", want.state == v1beta1.DebugError},
 			[]any{call.Outcome, step.State, step.Response.Parts[0].Text, step.Error != nil})
 	}
 }
@@ -211,7 +211,7 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 		}}, asked)
 	}
 	step := s.step(name)
-	check.Equal(t, "attempts, last, state, response, log", []any{true, 36, v1alpha1.DebugCompleted, true, ""},
+	check.Equal(t, "attempts, last, state, response, log", []any{true, 36, v1beta1.DebugCompleted, true, ""},
 		[]any{len(step.Attempts) <= 32, step.Attempts[len(step.Attempts)-1].Number, step.State, step.Response != nil,
 			s.log.String()})
 }
@@ -224,7 +224,7 @@ func (s *session) crowd(n int) {
 	for i := range n {
 		chat := s.chat.DeepCopy()
 		chat.Name = fmt.Sprintf("c%d", i)
-		s.observer.SideCaller(chat, v1alpha1.ActionGenerateAssistant, "").Call(s.t.Context(),
+		s.observer.SideCaller(chat, v1beta1.ActionGenerateAssistant, "").Call(s.t.Context(),
 			s.callOf(&model{parts: []fantasy.StreamPart{delta("secret words"), finished}}, fantasy.Call{}))
 	}
 }
@@ -238,7 +238,7 @@ func TestManyChatsLoseNoRecording(t *testing.T) {
 	s.flush()
 	check.Equal(t, "steps, log, lost", []any{3 * chats, 0, 0}, []any{len(s.store.steps), s.log.Len(), len(s.lost())})
 	for name, step := range s.store.steps {
-		check.Equal(t, name, v1alpha1.DebugCompleted, step.State)
+		check.Equal(t, name, v1beta1.DebugCompleted, step.State)
 	}
 }
 
@@ -254,28 +254,28 @@ func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
 
 func TestRecordingNamesItsTurnAndMessage(t *testing.T) {
 	s := newSession(t)
-	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c-prompt", HistoryVersion: 5}
+	s.chat.Status.Turn = &v1beta1.TurnStatus{Message: "c-prompt", HistoryVersion: 5}
 	s.chat.Status.History.Head, s.chat.Status.History.Length = "c-6-1", 4
-	s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
-	var begun *v1alpha1.ChatDebugStep
+	s.config.Spec.Pricing = &v1beta1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
+	var begun *v1beta1.ChatDebugStep
 	s.attempt(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish,
 		Usage: fantasy.Usage{OutputTokens: 1000}}}, do: meanwhile(func() {
 		s.flush()
 		begun = s.store.steps[name]
 	})}, fantasy.Call{})
-	check.Contains(t, begun.Annotations[v1alpha1.AnnotationInProgress], "pod 1 20")
+	check.Contains(t, begun.Annotations[v1beta1.AnnotationInProgress], "pod 1 20")
 	step := s.store.steps[name]
-	check.Equal(t, "the turn", &v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}, step.Turn)
+	check.Equal(t, "the turn", &v1beta1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}, step.Turn)
 	check.Equal(t, "the head", "c-6-1", step.Head)
-	check.Equal(t, "the cost", &v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}, step.Cost)
-	_, still := step.Annotations[v1alpha1.AnnotationInProgress]
-	check.Equal(t, "annotated", []any{false, "7/4"}, []any{still, step.Annotations[v1alpha1.AnnotationHistory]})
+	check.Equal(t, "the cost", &v1beta1.Cost{Currency: "USD", MicroUnits: 2000}, step.Cost)
+	_, still := step.Annotations[v1beta1.AnnotationInProgress]
+	check.Equal(t, "annotated", []any{false, "7/4"}, []any{still, step.Annotations[v1beta1.AnnotationHistory]})
 }
 
 func TestCallsAreRecordedWhereChatOrModelAsks(t *testing.T) {
-	on, off := &v1alpha1.DebugSettings{Enabled: true}, &v1alpha1.DebugSettings{}
+	on, off := &v1beta1.DebugSettings{Enabled: true}, &v1beta1.DebugSettings{}
 	for name, c := range map[string]struct {
-		chat, config *v1alpha1.DebugSettings
+		chat, config *v1beta1.DebugSettings
 		switchedOff  bool
 		want         int
 	}{
@@ -331,7 +331,7 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 	}
 	s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
 	step := s.step(name)
-	check.Equal(t, "state, faults, log", []any{v1alpha1.DebugCompleted, 0, 0}, []any{step.State, len(faults), s.log.Len()})
+	check.Equal(t, "state, faults, log", []any{v1beta1.DebugCompleted, 0, 0}, []any{step.State, len(faults), s.log.Len()})
 }
 
 func TestUnwritableRecordingIsLostSilently(t *testing.T) {
@@ -361,11 +361,11 @@ func TestLateEndOfAnAttemptHidesNoNewer(t *testing.T) {
 	s.chat.Status.Generation.Attempt = 2
 	older.Call(interrupted, s.callOf(&model{do: meanwhile(func() {
 		s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
-		check.Equal(t, "an attempt that has not ended yet", v1alpha1.DebugInterrupted, s.step(name).Attempts[0].State)
+		check.Equal(t, "an attempt that has not ended yet", v1beta1.DebugInterrupted, s.step(name).Attempts[0].State)
 		interrupt(tools.ErrInterrupted)
 	})}, fantasy.Call{}))
 	s.flush()
 	step := s.step(name)
-	check.Equal(t, "attempt, states", []any{2, v1alpha1.DebugCompleted, 2, v1alpha1.DebugInterrupted},
+	check.Equal(t, "attempt, states", []any{2, v1beta1.DebugCompleted, 2, v1beta1.DebugInterrupted},
 		[]any{step.Attempt, step.State, len(step.Attempts), step.Attempts[0].State})
 }

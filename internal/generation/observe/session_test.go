@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
@@ -42,12 +42,12 @@ type store struct {
 	fail func() error
 }
 
-func (s *store) Get(ctx context.Context, name string) (*v1alpha1.ChatDebugStep, error) {
+func (s *store) Get(ctx context.Context, name string) (*v1beta1.ChatDebugStep, error) {
 	step, err := s.steps.Get(ctx, name)
 	return step.DeepCopy(), err
 }
 
-func (s *store) Create(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error) {
+func (s *store) Create(ctx context.Context, step *v1beta1.ChatDebugStep) (*v1beta1.ChatDebugStep, error) {
 	if s.fail != nil {
 		if err := s.fail(); err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func (s *store) Create(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1al
 	return s.steps.Create(ctx, step.DeepCopy())
 }
 
-func (s *store) Update(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error) {
+func (s *store) Update(ctx context.Context, step *v1beta1.ChatDebugStep) (*v1beta1.ChatDebugStep, error) {
 	return s.Create(ctx, step)
 }
 
@@ -68,8 +68,8 @@ type session struct {
 	metrics  *prometheus.Registry
 	now      time.Time
 	observer *observe.Observer
-	chat     *v1alpha1.Chat
-	config   *v1alpha1.ChatModelConfig
+	chat     *v1beta1.Chat
+	config   *v1beta1.ChatModelConfig
 }
 
 func newSession(t *testing.T) *session {
@@ -79,12 +79,12 @@ func newSession(t *testing.T) *session {
 		Namespace: "ns", Pod: "pod", Recordings: s.store, Chats: chats, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
 		Metrics: telemetry.NewGenerator(s.metrics), Tracer: tracing.Off(), Now: func() time.Time { return s.now },
 	})
-	s.chat = &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
-	s.chat.Spec.Debug = &v1alpha1.DebugSettings{Enabled: true}
+	s.chat = &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
+	s.chat.Spec.Debug = &v1beta1.DebugSettings{Enabled: true}
 	s.chat.Status.History.Version = 7
-	s.chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant}
-	s.config = &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"},
-		Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Model: "m"}}
+	s.chat.Status.Generation = &v1beta1.GenerationStatus{Attempt: 1, Action: v1beta1.ActionGenerateAssistant}
+	s.config = &v1beta1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		Spec: v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderOpenAI, Model: "m"}}
 	return s
 }
 
@@ -106,7 +106,7 @@ func (s *session) lost() map[string]int {
 
 // caller is a new attempt at the chat.
 func (s *session) caller() *observe.Caller {
-	return s.observer.SideCaller(s.chat, v1alpha1.ActionGenerateAssistant, "alice")
+	return s.observer.SideCaller(s.chat, v1beta1.ActionGenerateAssistant, "alice")
 }
 
 // callOf is a call of the model.
@@ -114,8 +114,8 @@ func (s *session) callOf(model fantasy.LanguageModel, request fantasy.Call) *obs
 	return &observe.ModelCall{
 		Target: &models.Target{Config: s.config, Key: key, Model: model}, Request: request,
 		Reply: collect.NewAccumulator(s.config.Spec.Provider, 0, nil),
-		Classify: func(error) *v1alpha1.GenerationError {
-			return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderError}
+		Classify: func(error) *v1beta1.GenerationError {
+			return &v1beta1.GenerationError{Reason: v1beta1.ErrorProviderError}
 		},
 	}
 }
@@ -138,13 +138,13 @@ func (s *session) flush() {
 }
 
 // step is a recording, which the API server would take.
-func (s *session) step(name string) *v1alpha1.DebugRecording {
+func (s *session) step(name string) *v1beta1.DebugRecording {
 	s.t.Helper()
 	step, err := s.store.Get(s.t.Context(), name)
 	check.OK(s.t, err)
 	raw, err := json.Marshal(step)
 	check.Equal(s.t, "error, too large, has the key", []any{nil, false, false},
-		[]any{err, len(raw) > v1alpha1.MaxDebugStepBytes+4096, strings.Contains(string(raw), key)})
+		[]any{err, len(raw) > v1beta1.MaxDebugStepBytes+4096, strings.Contains(string(raw), key)})
 	return &step.DebugRecording
 }
 

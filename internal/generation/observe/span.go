@@ -11,7 +11,7 @@ import (
 	"charm.land/fantasy"
 	"go.opentelemetry.io/otel/attribute"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/text/clip"
@@ -72,7 +72,7 @@ func serverAttributes(base string) []attribute.KeyValue {
 // endSpan ends the span with the outcome of the call. The conventions count cached input as input.
 func (c *ModelCall) endSpan() {
 	errorType, u := "", &c.Content.Usage
-	if c.Outcome == v1alpha1.OutcomeFailed {
+	if c.Outcome == v1beta1.OutcomeFailed {
 		errorType = string(c.Failure.Reason)
 	}
 	attributes := []attribute.KeyValue{tracing.Outcome(string(c.Outcome))}
@@ -115,16 +115,16 @@ type spanPart struct {
 }
 
 // toSpanPart converts a part. Files and sources are omitted.
-func toSpanPart(part v1alpha1.DebugPart) (p spanPart, ok bool) {
+func toSpanPart(part v1beta1.DebugPart) (p spanPart, ok bool) {
 	text := clip.Ellipsis(part.Text, maxContentText)
 	switch part.Type {
-	case v1alpha1.DebugText:
+	case v1beta1.DebugText:
 		return spanPart{Type: "text", Content: text}, true
-	case v1alpha1.DebugReasoning:
+	case v1beta1.DebugReasoning:
 		return spanPart{Type: "reasoning", Content: text}, true
-	case v1alpha1.DebugToolCall:
+	case v1beta1.DebugToolCall:
 		return spanPart{Type: "tool_call", ID: part.ID, Name: part.Name, Arguments: text}, true
-	case v1alpha1.DebugToolResult:
+	case v1beta1.DebugToolResult:
 		return spanPart{Type: "tool_call_response", ID: part.ID, Response: text}, true
 	}
 	return p, false

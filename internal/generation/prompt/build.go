@@ -13,7 +13,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 )
@@ -40,11 +40,11 @@ func (b *builder) add(role fantasy.MessageRole, content []fantasy.MessagePart) {
 	}
 }
 
-func (b *builder) message(i int, m *v1alpha1.ChatMessage) {
+func (b *builder) message(i int, m *v1beta1.ChatMessage) {
 	switch m.Spec.Role {
-	case v1alpha1.RoleAssistant:
+	case v1beta1.RoleAssistant:
 		b.assistant(i, m)
-	case v1alpha1.RoleTool:
+	case v1beta1.RoleTool:
 		b.orphans(i, m)
 		b.attached(m)
 	default:
@@ -52,7 +52,7 @@ func (b *builder) message(i int, m *v1alpha1.ChatMessage) {
 	}
 }
 
-func (b *builder) user(m *v1alpha1.ChatMessage) {
+func (b *builder) user(m *v1beta1.ChatMessage) {
 	if m.Spec.IsNote() { // A note is for people. No history has one, but the model must never read it.
 		return
 	}
@@ -67,7 +67,7 @@ func (b *builder) user(m *v1alpha1.ChatMessage) {
 		switch part := &m.Spec.Parts[i]; {
 		case part.File != nil:
 			content = append(content, b.file(FileKey{m.Name, i}, part.File))
-		case part.Type == v1alpha1.PartText && part.Text != nil:
+		case part.Type == v1beta1.PartText && part.Text != nil:
 			add(*part.Text)
 		}
 	}
@@ -75,7 +75,7 @@ func (b *builder) user(m *v1alpha1.ChatMessage) {
 }
 
 // assistant adds a reply, and the results of its calls right after it.
-func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
+func (b *builder) assistant(i int, m *v1beta1.ChatMessage) {
 	var reply, results []fantasy.MessagePart
 	own := b.Dialect.wrote(m)
 	for j := range m.Spec.Parts {
@@ -113,7 +113,7 @@ func (b *builder) withOwnCall(reply, call []fantasy.MessagePart) []fantasy.Messa
 }
 
 // correct tells the model what is wrong with an invalid output.
-func (b *builder) correct(m *v1alpha1.ChatMessage) {
+func (b *builder) correct(m *v1beta1.ChatMessage) {
 	if g := m.Spec.Generation; g != nil && g.Output != nil && g.Output.Problem != "" {
 		b.add(fantasy.MessageRoleUser, []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf(invalidOutput,
 			clean(g.Output.Problem))}})
@@ -154,23 +154,23 @@ func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
 }
 
 // wrote reports whether the provider can read the message back as its own. Without an author, the metadata decide.
-func (d Dialect) wrote(m *v1alpha1.ChatMessage) bool {
+func (d Dialect) wrote(m *v1beta1.ChatMessage) bool {
 	g := m.Spec.Generation
 	if g == nil || g.Model == nil {
 		return true
 	}
-	return Origin(v1alpha1.ModelProvider(g.Model.Provider), g.Model.Name) == d.Origin
+	return Origin(v1beta1.ModelProvider(g.Model.Provider), g.Model.Name) == d.Origin
 }
 
 // textOrReasoning converts text or reasoning; nothing if it is blank. Reasoning of another provider is omitted: its
 // signature is not valid here, and this model would take it for its own.
-func (b *builder) textOrReasoning(part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
+func (b *builder) textOrReasoning(part *v1beta1.MessagePart, own bool) []fantasy.MessagePart {
 	if part.Text == nil {
 		return nil
 	}
 	text := clean(*part.Text)
 	switch part.Type {
-	case v1alpha1.PartText:
+	case v1beta1.PartText:
 		options := b.options(part, own)
 		switch {
 		case blank(text):
@@ -179,7 +179,7 @@ func (b *builder) textOrReasoning(part *v1alpha1.MessagePart, own bool) []fantas
 		default:
 			return []fantasy.MessagePart{fantasy.TextPart{Text: text, ProviderOptions: options}}
 		}
-	case v1alpha1.PartReasoning:
+	case v1beta1.PartReasoning:
 		// Signed reasoning goes back unchanged, also if it is blank.
 		if options := b.options(part, own); own && (options != nil || !blank(text)) {
 			return []fantasy.MessagePart{fantasy.ReasoningPart{Text: text, ProviderOptions: options}}
@@ -190,7 +190,7 @@ func (b *builder) textOrReasoning(part *v1alpha1.MessagePart, own bool) []fantas
 
 // ownCall converts a call of a provider's own tool with its result: unchanged if this provider takes it back, else to a
 // text, or to nothing if the result is blank. A call without a result remains in a paused reply only.
-func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
+func (b *builder) ownCall(at place, part *v1beta1.MessagePart, own bool) []fantasy.MessagePart {
 	result, replays := b.paired.own[at], b.Dialect.Replays
 	call := fantasy.ToolCallPart{
 		ToolCallID: part.ToolCall.ID, ToolName: part.ToolCall.Name, Input: object(part.ToolCall.Input),
@@ -218,7 +218,7 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 
 // sourcesBefore are the sources between the call of a search and its result, which only its provider can decrypt. They
 // are untrusted, and have one line each.
-func sourcesBefore(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) string {
+func sourcesBefore(parts []v1beta1.MessagePart, result *v1beta1.MessagePart) string {
 	var lines []string
 	for _, part := range parts {
 		if part.ToolResult == result.ToolResult {
@@ -232,7 +232,7 @@ func sourcesBefore(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) s
 }
 
 // orphans adds results whose calls are missing, with replacements of the calls.
-func (b *builder) orphans(i int, m *v1alpha1.ChatMessage) {
+func (b *builder) orphans(i int, m *v1beta1.ChatMessage) {
 	var calls, results []fantasy.MessagePart
 	for j := range m.Spec.Parts {
 		if id, ok := b.paired.ids[place{i, j}]; ok {
@@ -246,7 +246,7 @@ func (b *builder) orphans(i int, m *v1alpha1.ChatMessage) {
 }
 
 // attached adds the files of results as a User message: not every provider takes files in results.
-func (b *builder) attached(m *v1alpha1.ChatMessage) {
+func (b *builder) attached(m *v1beta1.ChatMessage) {
 	var content []fantasy.MessagePart
 	for i := range m.Spec.Parts {
 		if file := m.Spec.Parts[i].File; file != nil {
@@ -259,8 +259,8 @@ func (b *builder) attached(m *v1alpha1.ChatMessage) {
 func toolName(name string) string { return cmp.Or(ValidName(name, maxToolName), "unknown_tool") }
 
 // result converts a result of a tool that no provider ran.
-func (b *builder) result(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
-	return resultPart(id, &v1alpha1.ToolResult{Output: b.truncate(r.Output), IsError: r.IsError})
+func (b *builder) result(id string, r *v1beta1.ToolResult) fantasy.ToolResultPart {
+	return resultPart(id, &v1beta1.ToolResult{Output: b.truncate(r.Output), IsError: r.IsError})
 }
 
 // truncate cuts an output to the limit of the model.
@@ -271,7 +271,7 @@ func (b *builder) truncate(output string) string {
 	return tools.Truncate(output, b.ResultBytes)
 }
 
-func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
+func resultPart(id string, r *v1beta1.ToolResult) fantasy.ToolResultPart {
 	part := fantasy.ToolResultPart{ToolCallID: id}
 	output := clean(r.Output)
 	if blank(output) {
@@ -287,7 +287,7 @@ func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
 
 // options are the provider's metadata of its own part. Unreadable ones are of another version, and are omitted: the
 // model only loses some of its reasoning.
-func (b *builder) options(part *v1alpha1.MessagePart, own bool) fantasy.ProviderOptions {
+func (b *builder) options(part *v1beta1.MessagePart, own bool) fantasy.ProviderOptions {
 	if part.ProviderMetadata == "" || !own {
 		return nil
 	}

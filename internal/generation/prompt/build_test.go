@@ -10,7 +10,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
@@ -19,13 +19,13 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-func dialect(p v1alpha1.ModelProvider, model string) prompt.Dialect {
-	return provider.DialectOf(&v1alpha1.ChatModelConfigSpec{Provider: p, Model: model})
+func dialect(p v1beta1.ModelProvider, model string) prompt.Dialect {
+	return provider.DialectOf(&v1beta1.ChatModelConfigSpec{Provider: p, Model: model})
 }
 
-func noted(text string) v1alpha1.ChatMessage {
+func noted(text string) v1beta1.ChatMessage {
 	m := user(text)
-	m.Spec.Visibility = v1alpha1.VisibleToUsers
+	m.Spec.Visibility = v1beta1.VisibleToUsers
 	return m
 }
 
@@ -33,7 +33,7 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 	failedResult := result("a", "broken")
 	failedResult.ToolResult.IsError = true
 	long := strings.Repeat("x", 70)
-	type history = []v1alpha1.ChatMessage
+	type history = []v1beta1.ChatMessage
 	for name, c := range map[string]struct {
 		history history
 		want    string
@@ -42,7 +42,7 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 			"user one | assistant two | user three"},
 		"a note": {history{user("one"), noted("two"), assistant(text("three")), user("four")},
 			"user one | assistant three | user four"},
-		"a user message of parts": {history{said(v1alpha1.RoleUser, text("one"), text(""), text("two"))}, "user one two"},
+		"a user message of parts": {history{said(v1beta1.RoleUser, text("one"), text(""), text("two"))}, "user one two"},
 		"calls and results": {
 			history{user("q"), assistant(text("see"), call("a", "{}"), call("b", "{}")),
 				tool(result("a", "1"), result("b", "2"))},
@@ -129,7 +129,7 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 // told is a history, and what a model of the dialect is told of it.
 type told struct {
 	dialect prompt.Dialect
-	history []v1alpha1.ChatMessage
+	history []v1beta1.ChatMessage
 	want    string
 }
 
@@ -140,77 +140,77 @@ func (c told) check(t *testing.T) {
 
 func TestDialectsDiffer(t *testing.T) {
 	long := strings.Repeat("x", 70)
-	texts := []v1alpha1.ChatMessage{user("q"), user("r"), assistant(text("1"), call("a", "{}"), text("2")),
+	texts := []v1beta1.ChatMessage{user("q"), user("r"), assistant(text("1"), call("a", "{}"), text("2")),
 		tool(result("a", "3")), user("s"), user("t")}
 	for name, c := range map[string]told{
-		"OpenAI keeps the last of several texts alone": {dialect(v1alpha1.ProviderOpenAI, "m"), texts,
+		"OpenAI keeps the last of several texts alone": {dialect(v1beta1.ProviderOpenAI, "m"), texts,
 			"user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
-		"compatible servers want roles to alternate": {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts,
+		"compatible servers want roles to alternate": {dialect(v1beta1.ProviderOpenAICompatible, "m"), texts,
 			"user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | assistant (The reply ended here.) | user s\n\nt"},
-		"Google wants roles to alternate": {dialect(v1alpha1.ProviderGoogle, "gemini-2.5-pro"), texts,
+		"Google wants roles to alternate": {dialect(v1beta1.ProviderGoogle, "gemini-2.5-pro"), texts,
 			"user q\n\nr | assistant 1 a=t{} 2 | tool a:3 | user s\n\nt"},
-		"Google's newer models want calls signed": {dialect(v1alpha1.ProviderGoogle, "gemini-3-pro"), texts,
+		"Google's newer models want calls signed": {dialect(v1beta1.ProviderGoogle, "gemini-3-pro"), texts,
 			"user q\n\nr | assistant 1 ()* a=t{} 2 | tool a:3 | user s\n\nt"},
-		"Anthropic is told what to cache": {dialect(v1alpha1.ProviderAnthropic, "m"), texts,
+		"Anthropic is told what to cache": {dialect(v1beta1.ProviderAnthropic, "m"), texts,
 			"user q | user r | assistant 1 a=t{} 2 | tool a:3 | user s ^ | user t ^"},
-		"Bedrock is told what to cache":        {dialect(v1alpha1.ProviderBedrock, "m"), texts[:1], "user q ^"},
-		"OpenRouter is not told what to cache": {dialect(v1alpha1.ProviderOpenRouter, "anthropic/m"), texts[:1], "user q"},
-		"OpenAI's chat protocol takes short ids": {dialect(v1alpha1.ProviderOpenAI, "m"),
-			[]v1alpha1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " +
+		"Bedrock is told what to cache":        {dialect(v1beta1.ProviderBedrock, "m"), texts[:1], "user q ^"},
+		"OpenRouter is not told what to cache": {dialect(v1beta1.ProviderOpenRouter, "anthropic/m"), texts[:1], "user q"},
+		"OpenAI's chat protocol takes short ids": {dialect(v1beta1.ProviderOpenAI, "m"),
+			[]v1beta1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " +
 				long[:40] + "!This"},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t) })
 	}
 }
 
-func cites(title, url string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: &v1alpha1.Source{Title: title, URL: url}}
+func cites(title, url string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartSource, Source: &v1beta1.Source{Title: title, URL: url}}
 }
 
 func TestItemsOfAnotherProviderAreNotReplayed(t *testing.T) {
 	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)),
 		with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))
-	claude := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderAnthropic, "claude", search), user("r")}
-	sealed := by(v1alpha1.ProviderAnthropic, "claude", assistant(
+	claude := []v1beta1.ChatMessage{user("q"), by(v1beta1.ProviderAnthropic, "claude", search), user("r")}
+	sealed := by(v1beta1.ProviderAnthropic, "claude", assistant(
 		byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)), cites("Y\nuser: \x1b]8;;", "https://y"), cites("", "https://z"),
 		with(found, byProvider(result("srvtoolu_1", ""))), text("y"), cites("cited", "https://c")))
 	flattened := "[Result of web_search {\"query\":\"x\"}]\nit says y"
-	kimi := []v1alpha1.ChatMessage{user("q"),
-		by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("y"))), user("r")}
+	kimi := []v1beta1.ChatMessage{user("q"),
+		by(v1beta1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("y"))), user("r")}
 	for name, c := range map[string]told{
-		"Anthropic reads back all of its own": {dialect(v1alpha1.ProviderAnthropic, "other"), claude,
+		"Anthropic reads back all of its own": {dialect(v1beta1.ProviderAnthropic, "other"), claude,
 			`user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
 		"Bedrock reads back what Anthropic wrote, and of a search the result": {
-			dialect(v1alpha1.ProviderBedrock, "m"), claude, "user q | assistant (hm)* " + flattened + " y ^ | user r ^"},
-		"OpenAI reads the result of a search": {dialect(v1alpha1.ProviderOpenAI, "m"), claude,
+			dialect(v1beta1.ProviderBedrock, "m"), claude, "user q | assistant (hm)* " + flattened + " y ^ | user r ^"},
+		"OpenAI reads the result of a search": {dialect(v1beta1.ProviderOpenAI, "m"), claude,
 			"user q | assistant " + flattened + "\ny | user r"},
-		"Google reads the result of a search": {dialect(v1alpha1.ProviderGoogle, "m"), claude,
+		"Google reads the result of a search": {dialect(v1beta1.ProviderGoogle, "m"), claude,
 			"user q | assistant " + flattened + "\n\ny | user r"},
-		"OpenAI reads what a search has found whose result is sealed": {dialect(v1alpha1.ProviderOpenAI, "m"),
-			[]v1alpha1.ChatMessage{user("q"), sealed, user("r")},
+		"OpenAI reads what a search has found whose result is sealed": {dialect(v1beta1.ProviderOpenAI, "m"),
+			[]v1beta1.ChatMessage{user("q"), sealed, user("r")},
 			"user q | assistant [Result of web_search {\"query\":\"x\"}]\nY user: ]8;; https://y\nhttps://z\ny | user r"},
-		"a server reads back its model's reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "kimi"), kimi,
+		"a server reads back its model's reasoning": {dialect(v1beta1.ProviderOpenAICompatible, "kimi"), kimi,
 			"user q | assistant (hm) y | user r"},
-		"another model does not read that reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "llama"), kimi,
+		"another model does not read that reasoning": {dialect(v1beta1.ProviderOpenAICompatible, "llama"), kimi,
 			"user q | assistant y | user r"},
-		"Anthropic does not read that reasoning": {dialect(v1alpha1.ProviderAnthropic, "m"), kimi,
+		"Anthropic does not read that reasoning": {dialect(v1beta1.ProviderAnthropic, "m"), kimi,
 			"user q | assistant y ^ | user r ^"},
 		"a search whose result is not whole is text": {
-			dialect(v1alpha1.ProviderAnthropic, "m"),
-			[]v1alpha1.ChatMessage{user("q"), assistant(byProvider(callOf("srvtoolu_1", "web_search", "{}")),
+			dialect(v1beta1.ProviderAnthropic, "m"),
+			[]v1beta1.ChatMessage{user("q"), assistant(byProvider(callOf("srvtoolu_1", "web_search", "{}")),
 				byProvider(result("srvtoolu_1", "y"))), user("r")},
 			"user q | assistant [Result of web_search {}]\ny ^ | user r ^",
 		},
 		"metadata of another protocol are left out": {
-			dialect(v1alpha1.ProviderGoogle, "m"),
-			[]v1alpha1.ChatMessage{user("q"), assistant(with(signature, reasoning("hm")), with(signature, text("y")),
+			dialect(v1beta1.ProviderGoogle, "m"),
+			[]v1beta1.ChatMessage{user("q"), assistant(with(signature, reasoning("hm")), with(signature, text("y")),
 				byProvider(callOf("srvtoolu_1", "web_search", "{}")), with(found, byProvider(result("srvtoolu_1", "z")))),
 				user("r")},
 			"user q | assistant (hm) y\n\n[Result of web_search {}]\nz | user r",
 		},
 		"metadata that cannot be read is left out": {
-			dialect(v1alpha1.ProviderAnthropic, "m"),
-			[]v1alpha1.ChatMessage{user("q"),
+			dialect(v1beta1.ProviderAnthropic, "m"),
+			[]v1beta1.ChatMessage{user("q"),
 				assistant(with("{", reasoning("1")), with(`{"parley":{"type":"nobody.knows","data":{}}}`, text("2")),
 					with(`{"openai":{}}`, text("3"))), user("r")},
 			"user q | assistant (1) 2 3 ^ | user r ^",
@@ -223,7 +223,7 @@ func TestItemsOfAnotherProviderAreNotReplayed(t *testing.T) {
 func TestTheSystemMessageHasItsBlocksInOrder(t *testing.T) {
 	in := prompt.Input{
 		SystemPrompt: "sys\n", Instructions: []string{"one", " ", "two"}, SubChat: true, Extra: []string{"", "extra\x00"},
-		History: []v1alpha1.ChatMessage{user("q")},
+		History: []v1beta1.ChatMessage{user("q")},
 	}
 	got := outline(prompt.Build(in))
 	if !strings.HasPrefix(got, "system sys\n\none\n\ntwo\n\nAnother agent gave you this task") ||
@@ -231,13 +231,13 @@ func TestTheSystemMessageHasItsBlocksInOrder(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got := outline(prompt.Build(prompt.Input{SystemPrompt: " ", Extra: []string{"x"}, History: in.History,
-		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})); got != "system x ^ | user q ^" {
+		Dialect: dialect(v1beta1.ProviderAnthropic, "m")})); got != "system x ^ | user q ^" {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestLongInstructionsAreCutVisiblyAndBetweenCharacters(t *testing.T) {
-	in := prompt.Input{Instructions: []string{strings.Repeat("é", 40000)}, History: []v1alpha1.ChatMessage{user("q")}}
+	in := prompt.Input{Instructions: []string{strings.Repeat("é", 40000)}, History: []v1beta1.ChatMessage{user("q")}}
 	got := prompt.Build(in)[0].Content[0].(fantasy.TextPart).Text
 	kept, marker, _ := strings.Cut(got, "\n\n")
 	check.Equal(t, "bytes", 64<<10, len(kept))
@@ -246,19 +246,19 @@ func TestLongInstructionsAreCutVisiblyAndBetweenCharacters(t *testing.T) {
 }
 
 func TestTheSignatureOfReasoningComesBack(t *testing.T) {
-	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
+	a := collect.NewAccumulator(v1beta1.ProviderAnthropic, 1, nil)
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningDelta, ID: "0", Delta: "hm"})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningEnd, ID: "0",
 		ProviderMetadata: fantasy.ProviderMetadata{state.Key: &state.State{Protocol: finish.Messages, Signature: "signed"}}})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "x"})
-	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)},
-		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})
+	got := prompt.Build(prompt.Input{History: []v1beta1.ChatMessage{user("q"), assistant(a.Finish().Parts...)},
+		Dialect: dialect(v1beta1.ProviderAnthropic, "m")})
 	check.Equal(t, "the signature", "signed", state.StateOf(got[1].Content[0]).Signature)
 }
 
 func TestTextsOfAPromptAreWhatProvidersQuote(t *testing.T) {
 	messages := prompt.Build(prompt.Input{
-		SystemPrompt: "sys", History: []v1alpha1.ChatMessage{user("q"), assistant(reasoning("hm"), call("a", `{"x":1}`)),
+		SystemPrompt: "sys", History: []v1beta1.ChatMessage{user("q"), assistant(reasoning("hm"), call("a", `{"x":1}`)),
 			tool(result("a", "1")), assistant(call("b", "{}"))},
 	})
 	if got := strings.Join(prompt.Texts(messages), "|"); !strings.HasPrefix(got,
@@ -268,12 +268,12 @@ func TestTextsOfAPromptAreWhatProvidersQuote(t *testing.T) {
 }
 
 func TestProviderGetsItsIDsBackUnchanged(t *testing.T) {
-	kimi := func(id, given string) v1alpha1.ChatMessage {
+	kimi := func(id, given string) v1beta1.ChatMessage {
 		part := call(id, "{}")
 		part.ToolCall.ProviderID = given
-		return by(v1alpha1.ProviderOpenAICompatible, "kimi-k2", assistant(part))
+		return by(v1beta1.ProviderOpenAICompatible, "kimi-k2", assistant(part))
 	}
-	history := []v1alpha1.ChatMessage{
+	history := []v1beta1.ChatMessage{
 		user("q"), kimi("functions_t_0", "functions.t:0"), tool(result("functions_t_0", "1")),
 		kimi("functions_t_0-9", "functions.t:0"), tool(result("functions_t_0-9", "2")),
 		kimi("call_a_b", "call a.b"), tool(result("call_a_b", "3")), kimi("x_1", "x.1"), tool(result("x_1", "4")),
@@ -282,15 +282,15 @@ func TestProviderGetsItsIDsBackUnchanged(t *testing.T) {
 		dialect prompt.Dialect
 		want    []string
 	}{
-		"itself": {dialect(v1alpha1.ProviderOpenAICompatible, "kimi-k2"),
+		"itself": {dialect(v1beta1.ProviderOpenAICompatible, "kimi-k2"),
 			[]string{"functions.t:0", "functions.t:0", "call_a_b", "x.1"}},
-		"Kimi elsewhere": {dialect(v1alpha1.ProviderOpenRouter, "moonshotai/kimi-k2"),
+		"Kimi elsewhere": {dialect(v1beta1.ProviderOpenRouter, "moonshotai/kimi-k2"),
 			[]string{"functions.t:0", "functions_t_0-9", "call_a_b", "x_1"}},
-		"Anthropic": {dialect(v1alpha1.ProviderAnthropic, "claude"),
+		"Anthropic": {dialect(v1beta1.ProviderAnthropic, "claude"),
 			[]string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
-		"a gateway": {dialect(v1alpha1.ProviderOpenRouter, "anthropic/claude"),
+		"a gateway": {dialect(v1beta1.ProviderOpenRouter, "anthropic/claude"),
 			[]string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
-		"another protocol": {dialect(v1alpha1.ProviderGoogle, "gemini-3"),
+		"another protocol": {dialect(v1beta1.ProviderGoogle, "gemini-3"),
 			[]string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -311,12 +311,12 @@ func TestProviderGetsItsIDsBackUnchanged(t *testing.T) {
 }
 
 func TestReasonOfGivenUpCallsStaysTheSame(t *testing.T) {
-	history := []v1alpha1.ChatMessage{user("q"), by("", "", assistant(call("1", "{}"), call("2", "{}"))),
+	history := []v1beta1.ChatMessage{user("q"), by("", "", assistant(call("1", "{}"), call("2", "{}"))),
 		by("", "", tool(result("1", "42")))}
 	seen := map[string]bool{}
-	for _, why := range []v1alpha1.CallsCanceledReason{
-		v1alpha1.CallsCanceled, v1alpha1.CallsInterrupted, v1alpha1.CallsTimedOut,
-		v1alpha1.CallsFailed, v1alpha1.CallsEdited,
+	for _, why := range []v1beta1.CallsCanceledReason{
+		v1beta1.CallsCanceled, v1beta1.CallsInterrupted, v1beta1.CallsTimedOut,
+		v1beta1.CallsFailed, v1beta1.CallsEdited,
 	} {
 		read := func(in prompt.Input) string { return strings.Join(prompt.Texts(prompt.Build(in)), "|") }
 		now := read(prompt.Input{History: history, CallsCanceledReason: why})
@@ -325,10 +325,10 @@ func TestReasonOfGivenUpCallsStaysTheSame(t *testing.T) {
 		seen[said] = true
 		reply, next := by("", "", assistant(text("Well."))), user("and?")
 		reply.Spec.Generation.CallsCanceledReasonBefore, next.Status.CallsCanceledReasonBefore = why, why
-		for _, follows := range []v1alpha1.ChatMessage{reply, next} {
+		for _, follows := range []v1beta1.ChatMessage{reply, next} {
 			// What was given up since is about other calls.
 			later := read(prompt.Input{History: append(slices.Clip(history), follows),
-				CallsCanceledReason: v1alpha1.CallsEdited})
+				CallsCanceledReason: v1beta1.CallsEdited})
 			if !strings.HasPrefix(later, now) {
 				t.Errorf("%s: the model read %q, and later %q", why, now, later)
 			}
@@ -339,8 +339,8 @@ func TestReasonOfGivenUpCallsStaysTheSame(t *testing.T) {
 func TestResultsAreCutToWhatTheModelReads(t *testing.T) {
 	const most = 16 << 10
 	long := strings.Repeat("ä€😀", 100_000)
-	history := []v1alpha1.ChatMessage{user("Read it."), by("", "", assistant(call("1", "{}"))), tool(result("1", long))}
-	for name, history := range map[string][]v1alpha1.ChatMessage{
+	history := []v1beta1.ChatMessage{user("Read it."), by("", "", assistant(call("1", "{}"))), tool(result("1", long))}
+	for name, history := range map[string][]v1beta1.ChatMessage{
 		"of a client": history, "of Parley": append(history[:2:2], by("", "", history[2])), "without a call": history[2:],
 	} {
 		t.Run(name, func(t *testing.T) {

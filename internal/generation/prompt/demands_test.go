@@ -15,14 +15,14 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/test/kit/check"
 )
 
 var dialects = map[string]prompt.Dialect{
-	"none": {}, "anthropic": dialect(v1alpha1.ProviderAnthropic, "m"), "openai": dialect(v1alpha1.ProviderOpenAI, "m"),
-	"compatible": dialect(v1alpha1.ProviderOpenAICompatible, "m"), "google": dialect(v1alpha1.ProviderGoogle, "gemini-3"),
+	"none": {}, "anthropic": dialect(v1beta1.ProviderAnthropic, "m"), "openai": dialect(v1beta1.ProviderOpenAI, "m"),
+	"compatible": dialect(v1beta1.ProviderOpenAICompatible, "m"), "google": dialect(v1beta1.ProviderGoogle, "gemini-3"),
 }
 
 // FuzzRepair holds what every provider demands, for any history.
@@ -57,13 +57,13 @@ func bytesOf(random *rand.Rand) []byte {
 var claim = regexp.MustCompile(`says [^;]*;`)
 
 // unheard is the first thing that a user said and that is not in the prompt.
-func unheard(history []v1alpha1.ChatMessage, messages []fantasy.Message) string {
+func unheard(history []v1beta1.ChatMessage, messages []fantasy.Message) string {
 	all := strings.Join(prompt.Texts(messages), "|")
 	for i := range history {
 		spec := &history[i].Spec
 		texts := []string{spec.Content}
 		for j := range spec.Parts {
-			if spec.Role == v1alpha1.RoleUser && spec.Parts[j].Type == v1alpha1.PartText {
+			if spec.Role == v1beta1.RoleUser && spec.Parts[j].Type == v1beta1.PartText {
 				texts = append(texts, *spec.Parts[j].Text)
 			}
 		}
@@ -215,28 +215,28 @@ func (s *source) draw(n int) int {
 func pick[T any](s *source, of ...T) T { return of[s.draw(len(of))] }
 
 // historyOf draws a history, as wild as the API lets it be and wilder. What users say is said once.
-func historyOf(data []byte) []v1alpha1.ChatMessage {
+func historyOf(data []byte) []v1beta1.ChatMessage {
 	s := source(data)
-	var history []v1alpha1.ChatMessage
+	var history []v1beta1.ChatMessage
 	for i := 0; len(s) > 0 && i < 40; i++ {
-		m := v1alpha1.ChatMessage{}
+		m := v1beta1.ChatMessage{}
 		m.Name = fmt.Sprint("m", i)
-		m.Spec.Role = pick(&s, v1alpha1.RoleUser, v1alpha1.RoleAssistant, v1alpha1.RoleTool, v1alpha1.RoleAssistant,
-			v1alpha1.RoleTool, "System")
-		if m.Spec.Role == v1alpha1.RoleUser && s.draw(2) == 0 {
+		m.Spec.Role = pick(&s, v1beta1.RoleUser, v1beta1.RoleAssistant, v1beta1.RoleTool, v1beta1.RoleAssistant,
+			v1beta1.RoleTool, "System")
+		if m.Spec.Role == v1beta1.RoleUser && s.draw(2) == 0 {
 			m.Spec.Content = saying(&s, m.Name)
 		} else {
 			for j := range s.draw(6) {
 				m.Spec.Parts = append(m.Spec.Parts, partOf(&s, m.Spec.Role, fmt.Sprint(m.Name, ".", j)))
 			}
 		}
-		if m.Spec.Role == v1alpha1.RoleAssistant {
-			m = by(pick(&s, v1alpha1.ProviderAnthropic, v1alpha1.ProviderOpenAI, v1alpha1.ProviderOpenAICompatible,
-				v1alpha1.ProviderGoogle), pick(&s, "m", "n"), m)
+		if m.Spec.Role == v1beta1.RoleAssistant {
+			m = by(pick(&s, v1beta1.ProviderAnthropic, v1beta1.ProviderOpenAI, v1beta1.ProviderOpenAICompatible,
+				v1beta1.ProviderGoogle), pick(&s, "m", "n"), m)
 			if s.draw(4) == 0 {
 				m.Spec.Generation = nil
 			}
-			if g := m.Spec.Generation; g == nil || g.Model.Provider != string(v1alpha1.ProviderAnthropic) {
+			if g := m.Spec.Generation; g == nil || g.Model.Provider != string(v1beta1.ProviderAnthropic) {
 				for j := range m.Spec.Parts { // They are of Anthropic's form.
 					m.Spec.Parts[j].ProviderMetadata = ""
 				}
@@ -251,15 +251,15 @@ func saying(s *source, name string) string {
 	return pick(s, "says "+name+";", "", " \n", "\x00says "+name+";", "says "+name+";\xff")
 }
 
-func partOf(s *source, role v1alpha1.MessageRole, name string) v1alpha1.MessagePart {
+func partOf(s *source, role v1beta1.MessageRole, name string) v1beta1.MessagePart {
 	kind := s.draw(8)
 	switch {
-	case role == v1alpha1.RoleUser && kind < 5:
+	case role == v1beta1.RoleUser && kind < 5:
 		return text(saying(s, name))
 	case kind == 5:
 		return inPlace(name, pick(s, "image/png", "application/pdf", "text/plain", "application/zip"),
 			pick(s, png, pdf, "text", ""))
-	case role == v1alpha1.RoleTool && kind < 7:
+	case role == v1beta1.RoleTool && kind < 7:
 		return aResult(s)
 	case kind < 2:
 		return text(pick(s, "text", "", " ", "a\x00\xff"))
@@ -268,7 +268,7 @@ func partOf(s *source, role v1alpha1.MessageRole, name string) v1alpha1.MessageP
 	case kind == 3:
 		return aResult(s)
 	case kind == 4:
-		return v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: &v1alpha1.Source{URL: "https://example.com"}}
+		return v1beta1.MessagePart{Type: v1beta1.PartSource, Source: &v1beta1.Source{URL: "https://example.com"}}
 	}
 	return aCall(s)
 }
@@ -286,13 +286,13 @@ func name(s *source) string {
 	return pick(s, "t", "web_search", "", "a.b", "\xff", strings.Repeat("n", 128))
 }
 
-func aCall(s *source) v1alpha1.MessagePart {
+func aCall(s *source) v1beta1.MessagePart {
 	p := callOf(id(s), name(s), pick(s, "{}", `{"x":"\u0000"}`, "", "null", "[", `"x"`, "{}{}", `{"x":1e999}`, "\x00"))
 	p.ToolCall.ProviderExecuted = s.draw(3) == 1
 	return with(metadata(s), p)
 }
 
-func aResult(s *source) v1alpha1.MessagePart {
+func aResult(s *source) v1beta1.MessagePart {
 	p := result(id(s), pick(s, "out", "", " ", "\x00\xff"))
 	p.ToolResult.Name, p.ToolResult.IsError, p.ToolResult.ProviderExecuted = name(s), s.draw(3) == 1, s.draw(3) == 1
 	return with(metadata(s), p)

@@ -15,7 +15,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 )
 
@@ -49,7 +49,7 @@ type File struct {
 const noRoom = "newer files took the room"
 
 // fileBudget are the contents of all files, within the limits of a prompt, newest first.
-func fileBudget(history []v1alpha1.ChatMessage, fetched map[FileKey]File, d Dialect) map[FileKey]File {
+func fileBudget(history []v1beta1.ChatMessage, fetched map[FileKey]File, d Dialect) map[FileKey]File {
 	files, left, urls := map[FileKey]File{}, MaxFilesBytes, MaxFileURLs
 	for i := range slices.Backward(history) {
 		for j := range history[i].Spec.Parts {
@@ -78,7 +78,7 @@ func fileBudget(history []v1alpha1.ChatMessage, fetched map[FileKey]File, d Dial
 	return files
 }
 
-func contentOf(file *v1alpha1.MessageFile, key FileKey, fetched map[FileKey]File) File {
+func contentOf(file *v1beta1.MessageFile, key FileKey, fetched map[FileKey]File) File {
 	if file.ConfigMapKeyRef == nil && file.URL == "" {
 		return InPlace(file)
 	}
@@ -89,7 +89,7 @@ func contentOf(file *v1alpha1.MessageFile, key FileKey, fetched map[FileKey]File
 }
 
 // InPlace is the content of a file in its message.
-func InPlace(file *v1alpha1.MessageFile) File {
+func InPlace(file *v1beta1.MessageFile) File {
 	content, err := file.Content()
 	if err != nil {
 		return File{Problem: "its data is not base64"}
@@ -98,7 +98,7 @@ func InPlace(file *v1alpha1.MessageFile) File {
 }
 
 // file is the file if the provider takes it, its text, or why it cannot be shown.
-func (b *builder) file(key FileKey, file *v1alpha1.MessageFile) fantasy.MessagePart {
+func (b *builder) file(key FileKey, file *v1beta1.MessageFile) fantasy.MessagePart {
 	f := b.files[key]
 	if f.URL != "" {
 		return fantasy.FilePart{
@@ -118,7 +118,7 @@ func (b *builder) file(key FileKey, file *v1alpha1.MessageFile) fantasy.MessageP
 	return b.binary(file, f.Data)
 }
 
-func (b *builder) binary(file *v1alpha1.MessageFile, data []byte) fantasy.MessagePart {
+func (b *builder) binary(file *v1beta1.MessageFile, data []byte) fantasy.MessagePart {
 	kind := kindOf(data)
 	isImage := strings.HasPrefix(file.MediaType, "image/")
 	switch {
@@ -132,7 +132,7 @@ func (b *builder) binary(file *v1alpha1.MessageFile, data []byte) fantasy.Messag
 	return absent(file, "the model takes no files of this type")
 }
 
-func absent(file *v1alpha1.MessageFile, why string) fantasy.TextPart {
+func absent(file *v1beta1.MessageFile, why string) fantasy.TextPart {
 	return Absent(file.Name, file.MediaType, why)
 }
 
@@ -143,7 +143,7 @@ func Absent(name, mediaType, why string) fantasy.TextPart {
 }
 
 // inlined is a text file between fences that do not occur in it.
-func inlined(file *v1alpha1.MessageFile, data []byte) fantasy.TextPart {
+func inlined(file *v1beta1.MessageFile, data []byte) fantasy.TextPart {
 	text := clean(string(data))
 	note := ""
 	if kept := clip.Bytes(text, maxInlined); kept != text {

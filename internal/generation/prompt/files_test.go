@@ -13,7 +13,7 @@ import (
 	"charm.land/fantasy"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/test/kit/check"
 )
@@ -23,25 +23,25 @@ const (
 	pdf = "%PDF-1.7\nrest"
 )
 
-func file(f v1alpha1.MessageFile) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &f}
+func file(f v1beta1.MessageFile) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartFile, File: &f}
 }
 
-func inPlace(name, mediaType, data string) v1alpha1.MessagePart {
-	return file(v1alpha1.MessageFile{Name: name, MediaType: mediaType,
+func inPlace(name, mediaType, data string) v1beta1.MessagePart {
+	return file(v1beta1.MessageFile{Name: name, MediaType: mediaType,
 		Data: base64.StdEncoding.EncodeToString([]byte(data))})
 }
 
-func elsewhere(name, mediaType string) v1alpha1.MessagePart {
-	return file(v1alpha1.MessageFile{Name: name, MediaType: mediaType, URL: "https://files.example.com/x"})
+func elsewhere(name, mediaType string) v1beta1.MessagePart {
+	return file(v1beta1.MessageFile{Name: name, MediaType: mediaType, URL: "https://files.example.com/x"})
 }
 
 func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
-	claude, compatible := dialect(v1alpha1.ProviderAnthropic, "m"), dialect(v1alpha1.ProviderOpenAICompatible, "m")
+	claude, compatible := dialect(v1beta1.ProviderAnthropic, "m"), dialect(v1beta1.ProviderOpenAICompatible, "m")
 	claude.CacheMark = nil
 	for name, c := range map[string]struct {
 		dialect prompt.Dialect
-		part    v1alpha1.MessagePart
+		part    v1beta1.MessagePart
 		fetched prompt.File
 		want    string
 	}{
@@ -72,7 +72,7 @@ func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
 		"a text that is none": {claude, inPlace("a.txt", "text/plain", "a\x00\xff"), prompt.File{},
 			"File \"a.txt\" (text/plain):\n```\na\uFFFD\uFFFD\n```"},
 		"a file that is no base64": {claude,
-			file(v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "a b"}), prompt.File{},
+			file(v1beta1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "a b"}), prompt.File{},
 			`[File "a.png" (image/png) cannot be shown: its data is not base64.]`},
 		"an empty file": {claude, inPlace("a.txt", "text/plain", ""), prompt.File{},
 			`[File "a.txt" (text/plain) cannot be shown: it is empty.]`},
@@ -86,7 +86,7 @@ func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
 			`[File "a.png" (image/png) cannot be shown: it is larger than 3.5 MiB.]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := prompt.Input{History: []v1alpha1.ChatMessage{said(v1alpha1.RoleUser, text("see"), c.part)}, Dialect: c.dialect}
+			in := prompt.Input{History: []v1beta1.ChatMessage{said(v1beta1.RoleUser, text("see"), c.part)}, Dialect: c.dialect}
 			in.History[0].Name = "m"
 			in.Files = map[prompt.FileKey]prompt.File{{Message: "m", Part: 1}: c.fetched}
 			want := "user see " + c.want
@@ -99,16 +99,16 @@ func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
 }
 
 func TestFilesOfResultsAreShownNotOfReplies(t *testing.T) {
-	unread := said(v1alpha1.RoleUser, elsewhere("b.png", "image/png"))
+	unread := said(v1beta1.RoleUser, elsewhere("b.png", "image/png"))
 	unread.Name = "unread"
-	told{prompt.Dialect{Images: true}, []v1alpha1.ChatMessage{user("q"), assistant(text("x"),
+	told{prompt.Dialect{Images: true}, []v1beta1.ChatMessage{user("q"), assistant(text("x"),
 		inPlace("a.png", "image/png", png)), tool(inPlace("a.png", "image/png", png)), unread},
 		"user q | assistant x | user <a.png image/png 12> | user " +
 			`[File "b.png" (image/png) cannot be shown: it was not read.]`}.check(t)
 }
 
 func TestALongTextIsCutVisibly(t *testing.T) {
-	in := prompt.Input{History: []v1alpha1.ChatMessage{said(v1alpha1.RoleUser,
+	in := prompt.Input{History: []v1beta1.ChatMessage{said(v1beta1.RoleUser,
 		inPlace("a.txt", "text/plain", strings.Repeat("é", 100000)))}}
 	got := outline(prompt.Build(in))
 	check.Equal(t, "beginning, count", []any{true, 64 << 10},
@@ -120,7 +120,7 @@ func TestTheNewestFilesTakeTheRoom(t *testing.T) {
 	in := prompt.Input{Files: map[prompt.FileKey]prompt.File{}, Dialect: prompt.Dialect{Images: true}}
 	content := append([]byte(png), bytes.Repeat([]byte{1}, 3<<20)...)
 	for i := range 5 {
-		m := said(v1alpha1.RoleUser, elsewhere("a.png", "image/png"))
+		m := said(v1beta1.RoleUser, elsewhere("a.png", "image/png"))
 		m.Name = fmt.Sprint(i)
 		in.History = append(in.History, m)
 		in.Files[prompt.FileKey{Message: m.Name}] = prompt.File{Data: content}
@@ -191,10 +191,10 @@ func TestFilesAreHandedToProvidersThatFetch(t *testing.T) {
 			prompt.File{Problem: problem, URL: "https://h.example/large"}, "https://h.example/large"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := said(v1alpha1.RoleUser,
-				file(v1alpha1.MessageFile{Name: "a", MediaType: c.mediaType, URL: "https://h.example/a"}))
+			m := said(v1beta1.RoleUser,
+				file(v1beta1.MessageFile{Name: "a", MediaType: c.mediaType, URL: "https://h.example/a"}))
 			m.Name = "m"
-			in := prompt.Input{History: []v1alpha1.ChatMessage{m},
+			in := prompt.Input{History: []v1beta1.ChatMessage{m},
 				Files: map[prompt.FileKey]prompt.File{{Message: "m"}: c.fetched}, Dialect: c.dialect}
 			built := prompt.Build(in)
 			got := ""
@@ -219,7 +219,7 @@ func TestHandedFilesTakeNoRoomButAreCounted(t *testing.T) {
 	in := prompt.Input{Files: map[prompt.FileKey]prompt.File{},
 		Dialect: prompt.Dialect{Images: true, FileURLs: []string{"image/png"}}}
 	add := func(f prompt.File) {
-		m := said(v1alpha1.RoleUser, elsewhere("a.png", "image/png"))
+		m := said(v1beta1.RoleUser, elsewhere("a.png", "image/png"))
 		m.Name = fmt.Sprint(len(in.History))
 		in.History = append(in.History, m)
 		in.Files[prompt.FileKey{Message: m.Name}] = f

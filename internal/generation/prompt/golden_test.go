@@ -18,7 +18,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/check"
@@ -30,11 +30,11 @@ var update = flag.Bool("update", false, "write what is sent into the golden file
 
 // difficult are histories that providers refuse, or misread, as they stand.
 func difficult() map[string]prompt.Input {
-	of := func(history ...v1alpha1.ChatMessage) prompt.Input { return prompt.Input{History: history} }
+	of := func(history ...v1beta1.ChatMessage) prompt.Input { return prompt.Input{History: history} }
 	withSystem := of(user("q"), assistant(text("a")), user("r"))
 	withSystem.SystemPrompt, withSystem.Instructions, withSystem.SubChat, withSystem.Extra = "sys", []string{"one", "two"},
 		true, []string{"advice"}
-	claude := by(v1alpha1.ProviderAnthropic, "claude", assistant(
+	claude := by(v1beta1.ProviderAnthropic, "claude", assistant(
 		with(signature, reasoning("hm")), text("I look it up."),
 		with("", byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`))),
 		with(found, byProvider(result("srvtoolu_1", "it says y"))),
@@ -46,9 +46,9 @@ func difficult() map[string]prompt.Input {
 		"all blocks of the system message": withSystem,
 		"from Anthropic":                   of(user("q"), claude, tool(failed), user("r")),
 		"from a compatible server": of(user("q"),
-			by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("a"), call("functions.t:0", "{}"))),
+			by(v1beta1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("a"), call("functions.t:0", "{}"))),
 			tool(result("functions.t:0", "b"))),
-		"from the responses API": of(user("q"), by(v1alpha1.ProviderOpenAI, "gpt", assistant(
+		"from the responses API": of(user("q"), by(v1beta1.ProviderOpenAI, "gpt", assistant(
 			with(`{"parley":{"type":"parley.state","data":{"protocol":"Responses","item":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"sealed"}}}}`, reasoning("hm")), text("a"))), user("r")),
 		"from nobody knows whom": of(user("q"), assistant(reasoning("hm"), text("a")), user("r")),
 		"calls without results": of(user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "1")),
@@ -66,13 +66,13 @@ func difficult() map[string]prompt.Input {
 		"a turn that a result ended": of(user("q"), assistant(text("I look."), call("x", "{}"), call("y", "{}")),
 			tool(result("x", "1"), result("y", "2")), user("r")),
 		"two users in a row": of(user("q"), user("r"), assistant(text("a")), user("s"),
-			said(v1alpha1.RoleUser, text("t"), text("u"))),
+			said(v1beta1.RoleUser, text("t"), text("u"))),
 		"several texts in one reply": of(user("q"), assistant(text("a"), call("x", "{}"), text("b")), tool(result("x", "1")),
 			assistant(text("c"), text("d")), user("r")),
 		"nothing from a user":     of(assistant(text("a"))),
 		"an earlier conversation": of(priorTo(), user("s")),
 		"a summary in front":      of(user("They spoke of x."), assistant(call("a", "{}")), tool(result("a", "1"))),
-		"files": of(said(v1alpha1.RoleUser, text("see"), inPlace("a.png", "image/png", png),
+		"files": of(said(v1beta1.RoleUser, text("see"), inPlace("a.png", "image/png", png),
 			inPlace("b.pdf", "application/pdf", pdf), inPlace("c.txt", "text/plain", "c"),
 			inPlace("d.zip", "application/zip", "PK"))),
 	}
@@ -142,23 +142,23 @@ func TestNoPromptIsRefused(t *testing.T) {
 
 // wire is a provider as it is called: the real client, and a server that refuses what the real one refuses.
 type wire struct {
-	spec  v1alpha1.ChatModelConfigSpec
+	spec  v1beta1.ChatModelConfigSpec
 	model fantasy.LanguageModel
 	// sent is the body of the last request.
 	sent []byte
 }
 
-var wires = map[string]v1alpha1.ChatModelConfigSpec{
-	"anthropic":         {Provider: v1alpha1.ProviderAnthropic, Model: "claude"},
-	"openai-chat":       {Provider: v1alpha1.ProviderOpenAI, Model: "gpt"},
-	"openai-responses":  {Provider: v1alpha1.ProviderOpenAI, Model: "gpt", Transport: v1alpha1.TransportResponses},
-	"openai-compatible": {Provider: v1alpha1.ProviderOpenAICompatible, Model: "kimi"},
-	"google":            {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
-	"openrouter":        {Provider: v1alpha1.ProviderOpenRouter, Model: "anthropic/claude"},
-	"vercel":            {Provider: v1alpha1.ProviderVercel, Model: "anthropic/claude"},
+var wires = map[string]v1beta1.ChatModelConfigSpec{
+	"anthropic":         {Provider: v1beta1.ProviderAnthropic, Model: "claude"},
+	"openai-chat":       {Provider: v1beta1.ProviderOpenAI, Model: "gpt"},
+	"openai-responses":  {Provider: v1beta1.ProviderOpenAI, Model: "gpt", Transport: v1beta1.TransportResponses},
+	"openai-compatible": {Provider: v1beta1.ProviderOpenAICompatible, Model: "kimi"},
+	"google":            {Provider: v1beta1.ProviderGoogle, Model: "gemini-3-pro"},
+	"openrouter":        {Provider: v1beta1.ProviderOpenRouter, Model: "anthropic/claude"},
+	"vercel":            {Provider: v1beta1.ProviderVercel, Model: "anthropic/claude"},
 }
 
-func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
+func newWire(t *testing.T, spec v1beta1.ChatModelConfigSpec) *wire {
 	t.Helper()
 	models, err := modelserver.New(
 		modelserver.Script{
@@ -171,7 +171,7 @@ func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 		if w.sent, err = io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
-		if spec.Provider == v1alpha1.ProviderGoogle {
+		if spec.Provider == v1beta1.ProviderGoogle {
 			gemini(out, w.sent)
 			return
 		}
@@ -181,7 +181,7 @@ func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 	}))
 	t.Cleanup(server.Close)
 	w.spec.BaseURL = server.URL + "/v1"
-	if spec.Provider == v1alpha1.ProviderAnthropic || spec.Provider == v1alpha1.ProviderGoogle {
+	if spec.Provider == v1beta1.ProviderAnthropic || spec.Provider == v1beta1.ProviderGoogle {
 		w.spec.BaseURL = server.URL
 	}
 	if w.model, err = provider.New(&w.spec, "sk-test", providertest.Redirect(t, server.URL)); err != nil {

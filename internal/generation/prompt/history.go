@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // flatten replaces each message that stands for an earlier conversation by the messages of that.
-func flatten(history []v1alpha1.ChatMessage) (out []v1alpha1.ChatMessage) {
+func flatten(history []v1beta1.ChatMessage) (out []v1beta1.ChatMessage) {
 	for i := range history {
 		m := &history[i]
 		if len(m.Spec.History) == 0 {
@@ -25,40 +25,40 @@ func flatten(history []v1alpha1.ChatMessage) (out []v1alpha1.ChatMessage) {
 }
 
 // prior converts a message of an earlier conversation.
-func prior(m *v1alpha1.ChatMessage, j int) v1alpha1.ChatMessage {
+func prior(m *v1beta1.ChatMessage, j int) v1beta1.ChatMessage {
 	said := &m.Spec.History[j]
-	out := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: said.Role}}
+	out := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: said.Role}}
 	out.Name = fmt.Sprintf("%s/%d", m.Name, j) // The name identifies files; there is no such object.
 	if j == 0 {
 		out.Status.CallsCanceledReasonBefore = m.Status.CallsCanceledReasonBefore
 	}
-	add := func(part v1alpha1.MessagePart) { out.Spec.Parts = append(out.Spec.Parts, part) }
+	add := func(part v1beta1.MessagePart) { out.Spec.Parts = append(out.Spec.Parts, part) }
 	if said.Content != "" {
-		add(v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &said.Content})
+		add(v1beta1.MessagePart{Type: v1beta1.PartText, Text: &said.Content})
 	}
 	for i := range said.Files {
 		f := &said.Files[i]
-		add(v1alpha1.MessagePart{Type: v1alpha1.PartFile,
-			File: &v1alpha1.MessageFile{Name: f.Name, MediaType: f.MediaType, Data: f.Data}})
+		add(v1beta1.MessagePart{Type: v1beta1.PartFile,
+			File: &v1beta1.MessageFile{Name: f.Name, MediaType: f.MediaType, Data: f.Data}})
 	}
 	for i := range said.ToolCalls {
 		call := &said.ToolCalls[i]
-		add(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall,
-			ToolCall: &v1alpha1.ToolCall{ID: call.ID, Name: call.Name, Input: call.Input}})
+		add(v1beta1.MessagePart{Type: v1beta1.PartToolCall,
+			ToolCall: &v1beta1.ToolCall{ID: call.ID, Name: call.Name, Input: call.Input}})
 	}
 	for i := range said.ToolResults {
 		r := &said.ToolResults[i]
-		add(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult,
-			ToolResult: &v1alpha1.ToolResult{ID: r.ID, Name: r.Name, Output: r.Output, IsError: r.IsError}})
+		add(v1beta1.MessagePart{Type: v1beta1.PartToolResult,
+			ToolResult: &v1beta1.ToolResult{ID: r.ID, Name: r.Name, Output: r.Output, IsError: r.IsError}})
 	}
 	return out
 }
 
 // joinPaused joins paused replies with their continuations: the result of a provider's own call can be in the next one.
-func joinPaused(history []v1alpha1.ChatMessage, d Dialect) (out []v1alpha1.ChatMessage) {
+func joinPaused(history []v1beta1.ChatMessage, d Dialect) (out []v1beta1.ChatMessage) {
 	for i := range history {
 		last := len(out) - 1
-		if last < 0 || !isPaused(&out[last], d) || history[i].Spec.Role != v1alpha1.RoleAssistant || !d.wrote(&history[i]) {
+		if last < 0 || !isPaused(&out[last], d) || history[i].Spec.Role != v1beta1.RoleAssistant || !d.wrote(&history[i]) {
 			out = append(out, history[i])
 			continue
 		}
@@ -69,7 +69,7 @@ func joinPaused(history []v1alpha1.ChatMessage, d Dialect) (out []v1alpha1.ChatM
 }
 
 // isPaused reports whether the provider has paused the reply and will continue it.
-func isPaused(m *v1alpha1.ChatMessage, d Dialect) bool {
+func isPaused(m *v1beta1.ChatMessage, d Dialect) bool {
 	g := m.Spec.Generation
-	return g != nil && g.ReplyOutcome == v1alpha1.ReplyPaused && d.wrote(m)
+	return g != nil && g.ReplyOutcome == v1beta1.ReplyPaused && d.wrote(m)
 }

@@ -12,48 +12,48 @@ import (
 	"charm.land/fantasy"
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/test/kit/check"
 )
 
-func user(content string) v1alpha1.ChatMessage {
-	return v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: content}}
+func user(content string) v1beta1.ChatMessage {
+	return v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser, Content: content}}
 }
-func said(role v1alpha1.MessageRole, parts ...v1alpha1.MessagePart) v1alpha1.ChatMessage {
-	return v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Parts: parts}}
+func said(role v1beta1.MessageRole, parts ...v1beta1.MessagePart) v1beta1.ChatMessage {
+	return v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: role, Parts: parts}}
 }
-func assistant(parts ...v1alpha1.MessagePart) v1alpha1.ChatMessage {
-	return said(v1alpha1.RoleAssistant, parts...)
+func assistant(parts ...v1beta1.MessagePart) v1beta1.ChatMessage {
+	return said(v1beta1.RoleAssistant, parts...)
 }
-func tool(parts ...v1alpha1.MessagePart) v1alpha1.ChatMessage {
-	return said(v1alpha1.RoleTool, parts...)
+func tool(parts ...v1beta1.MessagePart) v1beta1.ChatMessage {
+	return said(v1beta1.RoleTool, parts...)
 }
-func text(s string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &s}
+func text(s string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartText, Text: &s}
 }
-func reasoning(s string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartReasoning, Text: &s}
+func reasoning(s string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartReasoning, Text: &s}
 }
-func call(id, input string) v1alpha1.MessagePart { return callOf(id, "t", input) }
-func callOf(id, name, input string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall,
-		ToolCall: &v1alpha1.ToolCall{ID: id, Name: name, Input: input}}
+func call(id, input string) v1beta1.MessagePart { return callOf(id, "t", input) }
+func callOf(id, name, input string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartToolCall,
+		ToolCall: &v1beta1.ToolCall{ID: id, Name: name, Input: input}}
 }
-func result(id, output string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartToolResult,
-		ToolResult: &v1alpha1.ToolResult{ID: id, Name: "t", Output: output}}
+func result(id, output string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartToolResult,
+		ToolResult: &v1beta1.ToolResult{ID: id, Name: "t", Output: output}}
 }
 
 // by says which model wrote a message.
-func by(provider v1alpha1.ModelProvider, model string, m v1alpha1.ChatMessage) v1alpha1.ChatMessage {
-	m.Spec.Generation = &v1alpha1.MessageGeneration{Model: &v1alpha1.ModelIdentity{Provider: string(provider),
+func by(provider v1beta1.ModelProvider, model string, m v1beta1.ChatMessage) v1beta1.ChatMessage {
+	m.Spec.Generation = &v1beta1.MessageGeneration{Model: &v1beta1.ModelIdentity{Provider: string(provider),
 		Name: model}}
 	return m
 }
 
 // byProvider makes a part one of a tool that the provider runs.
-func byProvider(p v1alpha1.MessagePart) v1alpha1.MessagePart {
+func byProvider(p v1beta1.MessagePart) v1beta1.MessagePart {
 	if p.ToolCall != nil {
 		p.ToolCall.ProviderExecuted = true
 	} else {
@@ -63,7 +63,7 @@ func byProvider(p v1alpha1.MessagePart) v1alpha1.MessagePart {
 }
 
 // with gives a part the metadata of its provider.
-func with(metadata string, p v1alpha1.MessagePart) v1alpha1.MessagePart {
+func with(metadata string, p v1beta1.MessagePart) v1beta1.MessagePart {
 	p.ProviderMetadata = metadata
 	return p
 }
@@ -115,27 +115,27 @@ func outlineOf(p fantasy.MessagePart) string {
 }
 
 // sealed is a reasoning that OpenAI encrypted.
-func sealed(id string) v1alpha1.MessagePart {
+func sealed(id string) v1beta1.MessagePart {
 	return with(
 		fmt.Sprintf(
 			`{"parley":{"type":"parley.state","data":{"protocol":"Responses","item":{"type":"reasoning","id":%q,"summary":[],"encrypted_content":"+/%s=="}}}}`, id, id), reasoning(""))
 }
 
 // searched is what is kept of a search that OpenAI ran: it tells no result.
-func searched(id string) []v1alpha1.MessagePart {
-	return []v1alpha1.MessagePart{byProvider(callOf(id, "web_search", `{"query":"x"}`)), byProvider(result(id, ""))}
+func searched(id string) []v1beta1.MessagePart {
+	return []v1beta1.MessagePart{byProvider(callOf(id, "web_search", `{"query":"x"}`)), byProvider(result(id, ""))}
 }
 
 func TestReasoningIsSentBackWithItsOutcomeOnly(t *testing.T) {
-	join := func(parts ...[]v1alpha1.MessagePart) (all []v1alpha1.MessagePart) {
+	join := func(parts ...[]v1beta1.MessagePart) (all []v1beta1.MessagePart) {
 		for _, p := range parts {
 			all = append(all, p...)
 		}
 		return all
 	}
-	one := func(p ...v1alpha1.MessagePart) []v1alpha1.MessagePart { return p }
+	one := func(p ...v1beta1.MessagePart) []v1beta1.MessagePart { return p }
 	for name, c := range map[string]struct {
-		reply []v1alpha1.MessagePart
+		reply []v1beta1.MessagePart
 		sent  string
 	}{
 		"a search": {join(one(sealed("rs_1")), searched("ws_1"), one(sealed("rs_2"), text("It is y."))),
@@ -151,8 +151,8 @@ func TestReasoningIsSentBackWithItsOutcomeOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t, wires["openai-responses"])
-			in := prompt.Input{History: []v1alpha1.ChatMessage{user("q"),
-				by(v1alpha1.ProviderOpenAI, "gpt", assistant(c.reply...)), user("r")}}
+			in := prompt.Input{History: []v1beta1.ChatMessage{user("q"),
+				by(v1beta1.ProviderOpenAI, "gpt", assistant(c.reply...)), user("r")}}
 			check.OK(t, w.send(t, in))
 			for _, id := range []string{"rs_1", "rs_2", "rs_3"} {
 				check.Equal(t, id, id == c.sent, strings.Contains(string(w.sent), `"`+id+`"`))
@@ -162,15 +162,15 @@ func TestReasoningIsSentBackWithItsOutcomeOnly(t *testing.T) {
 }
 
 // priorTo is a message that stands for a conversation which was led elsewhere.
-func priorTo() v1alpha1.ChatMessage {
-	m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, History: []v1alpha1.PriorMessage{
-		{Role: v1alpha1.RoleUser, Content: "q", Files: []v1alpha1.PriorFile{{Name: "a.png", MediaType: "image/png",
+func priorTo() v1beta1.ChatMessage {
+	m := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser, History: []v1beta1.PriorMessage{
+		{Role: v1beta1.RoleUser, Content: "q", Files: []v1beta1.PriorFile{{Name: "a.png", MediaType: "image/png",
 			Data: base64.StdEncoding.EncodeToString([]byte(png))}}},
-		{Role: v1alpha1.RoleAssistant, Content: "I look.", ToolCalls: []v1alpha1.PriorToolCall{
+		{Role: v1beta1.RoleAssistant, Content: "I look.", ToolCalls: []v1beta1.PriorToolCall{
 			{ID: "call_1", Name: "look", Input: `{"at":"a"}`}, {ID: "call_2", Name: "look"}}},
-		{Role: v1alpha1.RoleTool, ToolResults: []v1alpha1.ToolResult{{ID: "call_1", Output: "a cat"}}},
-		{Role: v1alpha1.RoleAssistant, Content: "A cat."},
-		{Role: v1alpha1.RoleUser, Content: " "},
+		{Role: v1beta1.RoleTool, ToolResults: []v1beta1.ToolResult{{ID: "call_1", Output: "a cat"}}},
+		{Role: v1beta1.RoleAssistant, Content: "A cat."},
+		{Role: v1beta1.RoleUser, Content: " "},
 	}}}
 	m.Name = "prior"
 	return m
@@ -178,10 +178,10 @@ func priorTo() v1alpha1.ChatMessage {
 
 func TestEarlierConversationReadsLikeThisChats(t *testing.T) {
 	images := prompt.Dialect{Images: true}
-	told := prompt.Build(prompt.Input{Dialect: images, History: []v1alpha1.ChatMessage{user("r"), priorTo(), user("s")}})
-	here := prompt.Build(prompt.Input{Dialect: images, History: []v1alpha1.ChatMessage{
+	told := prompt.Build(prompt.Input{Dialect: images, History: []v1beta1.ChatMessage{user("r"), priorTo(), user("s")}})
+	here := prompt.Build(prompt.Input{Dialect: images, History: []v1beta1.ChatMessage{
 		user("r"),
-		said(v1alpha1.RoleUser, text("q"), inPlace("a.png", "image/png", png)),
+		said(v1beta1.RoleUser, text("q"), inPlace("a.png", "image/png", png)),
 		assistant(text("I look."), callOf("call_1", "look", `{"at":"a"}`), callOf("call_2", "look", "")),
 		tool(result("call_1", "a cat")), assistant(text("A cat.")), user("s"),
 	}})

@@ -13,7 +13,7 @@ package prompt
 import (
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Input is the content of a prompt. SystemPrompt, Instructions, Skills, the text for sub-chats, and Extra are the
@@ -30,11 +30,11 @@ type Input struct {
 	Extra []string
 	// History is the part of the history that the model sees. It can begin anywhere, such as with a summary. A message of
 	// another role than Assistant or Tool becomes a User message: providers take system messages only at the front.
-	History []v1alpha1.ChatMessage
+	History []v1beta1.ChatMessage
 	// GoOn tells the model to continue after an empty reply.
 	GoOn bool
 	// CallsCanceledReason is why calls of the newest reply have no result, if no message follows it yet.
-	CallsCanceledReason v1alpha1.CallsCanceledReason
+	CallsCanceledReason v1beta1.CallsCanceledReason
 	// ResultBytes limits each result of a tool; 0: no limit. Longer ones are cut in the middle. It depends only on the
 	// model, so that a longer history begins with the prompt of a shorter one.
 	ResultBytes int
@@ -83,12 +83,12 @@ type Dialect struct {
 // Origin identifies the providers that can read a message back as their own. Anthropic's signatures are valid wherever
 // its models run. With OpenAI, whose encrypted reasoning is for one model, and with gateways, the origin includes the
 // model.
-func Origin(provider v1alpha1.ModelProvider, model string) string {
+func Origin(provider v1beta1.ModelProvider, model string) string {
 	switch provider {
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-		return string(v1alpha1.ProviderAnthropic)
-	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderVercel, v1alpha1.ProviderOpenAI,
-		v1alpha1.ProviderAzure:
+	case v1beta1.ProviderAnthropic, v1beta1.ProviderBedrock:
+		return string(v1beta1.ProviderAnthropic)
+	case v1beta1.ProviderOpenAICompatible, v1beta1.ProviderOpenRouter, v1beta1.ProviderVercel, v1beta1.ProviderOpenAI,
+		v1beta1.ProviderAzure:
 		return string(provider) + "/" + model
 	}
 	return string(provider)

@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // maxCallID is the longest id that every provider takes, unless its dialect has a lower limit.
@@ -23,9 +23,9 @@ type pairing struct {
 	used    map[string]bool
 	// ids are those of all calls, and of results without a call.
 	ids     map[place]string
-	answers map[place]*v1alpha1.ToolResult
+	answers map[place]*v1beta1.ToolResult
 	// own are the results of calls of the provider's own tools.
-	own map[place]*v1alpha1.MessagePart
+	own map[place]*v1beta1.MessagePart
 
 	// open are the calls without a result in the newest message that used an id, by that id in the history.
 	open   map[string][]place
@@ -34,25 +34,25 @@ type pairing struct {
 
 // pair finds the result of each call. A result belongs to the newest calls before it that have its id, because
 // providers reuse ids. Other messages, such as one of a user, can come between.
-func pair(history []v1alpha1.ChatMessage, dialect Dialect) *pairing {
+func pair(history []v1beta1.ChatMessage, dialect Dialect) *pairing {
 	p := &pairing{
 		dialect: dialect, maxID: cmp.Or(dialect.MaxCallID, maxCallID), used: map[string]bool{}, ids: map[place]string{},
-		answers: map[place]*v1alpha1.ToolResult{}, own: map[place]*v1alpha1.MessagePart{},
+		answers: map[place]*v1beta1.ToolResult{}, own: map[place]*v1beta1.MessagePart{},
 		open: map[string][]place{}, called: map[string]bool{},
 	}
 	for i := range history {
 		switch history[i].Spec.Role {
-		case v1alpha1.RoleAssistant:
+		case v1beta1.RoleAssistant:
 			p.calls(i, &history[i])
 			p.results(i, history[i].Spec.Parts)
-		case v1alpha1.RoleTool:
+		case v1beta1.RoleTool:
 			p.results(i, history[i].Spec.Parts)
 		}
 	}
 	return p
 }
 
-func (p *pairing) calls(message int, m *v1alpha1.ChatMessage) {
+func (p *pairing) calls(message int, m *v1beta1.ChatMessage) {
 	here, kept, own, parts := map[string]bool{}, map[string]bool{}, p.dialect.wrote(m), m.Spec.Parts
 	for j := range parts {
 		call := parts[j].ToolCall
@@ -79,7 +79,7 @@ func (p *pairing) calls(message int, m *v1alpha1.ChatMessage) {
 
 // keeps reports whether a call keeps the id of its provider. A provider that has reused an id gets it back if its
 // protocol matches results by position.
-func (p *pairing) keeps(call *v1alpha1.ToolCall, own bool) bool {
+func (p *pairing) keeps(call *v1beta1.ToolCall, own bool) bool {
 	id := cmp.Or(call.ProviderID, call.ID)
 	if call.ProviderExecuted || p.dialect.KeepsID == nil || len(id) > p.maxID || !p.dialect.KeepsID(id, own) {
 		return false
@@ -88,7 +88,7 @@ func (p *pairing) keeps(call *v1alpha1.ToolCall, own bool) bool {
 }
 
 // ownResult is the result of a call of the provider's own tools: in the same message, before the id is reused.
-func ownResult(rest []v1alpha1.MessagePart, id string) *v1alpha1.MessagePart {
+func ownResult(rest []v1beta1.MessagePart, id string) *v1beta1.MessagePart {
 	for j := range rest {
 		if call := rest[j].ToolCall; call != nil && call.ProviderExecuted && call.ID == id {
 			return nil
@@ -102,7 +102,7 @@ func ownResult(rest []v1alpha1.MessagePart, id string) *v1alpha1.MessagePart {
 
 // results assigns each result to its call. It omits second results, and those of the provider's own tools without a
 // call.
-func (p *pairing) results(message int, parts []v1alpha1.MessagePart) {
+func (p *pairing) results(message int, parts []v1beta1.MessagePart) {
 	for j := range parts {
 		result := parts[j].ToolResult
 		if result == nil || result.ProviderExecuted {
@@ -133,34 +133,34 @@ func (p *pairing) unique(id string) string {
 const noResult = "This call has no result: "
 
 // whyNoResult is the rest of it.
-var whyNoResult = map[v1alpha1.CallsCanceledReason]string{
-	"":                        "it was cancelled, interrupted or not answered in time.",
-	v1alpha1.CallsCanceled:    "the user cancelled it.",
-	v1alpha1.CallsInterrupted: "the user interrupted the turn before the call was done.",
-	v1alpha1.CallsTimedOut:    "it was not answered or approved in time.",
-	v1alpha1.CallsFailed:      "an error ended the turn before the call was done.",
-	v1alpha1.CallsEdited:      "the user changed the conversation before the call was done.",
+var whyNoResult = map[v1beta1.CallsCanceledReason]string{
+	"":                       "it was cancelled, interrupted or not answered in time.",
+	v1beta1.CallsCanceled:    "the user cancelled it.",
+	v1beta1.CallsInterrupted: "the user interrupted the turn before the call was done.",
+	v1beta1.CallsTimedOut:    "it was not answered or approved in time.",
+	v1beta1.CallsFailed:      "an error ended the turn before the call was done.",
+	v1beta1.CallsEdited:      "the user changed the conversation before the call was done.",
 }
 
 // answer is the result of the call, or its replacement.
-func (b *builder) answer(call place) *v1alpha1.ToolResult {
+func (b *builder) answer(call place) *v1beta1.ToolResult {
 	if result := b.paired.answers[call]; result != nil {
 		return result
 	}
 	// A newer version of the operator may have more reasons.
 	why := cmp.Or(whyNoResult[b.whyGivenUp(call.message)], whyNoResult[""])
-	return &v1alpha1.ToolResult{Output: noResult + why, IsError: true}
+	return &v1beta1.ToolResult{Output: noResult + why, IsError: true}
 }
 
 // whyGivenUp is why calls of the message have no result, according to the next reply or User message.
-func (b *builder) whyGivenUp(message int) v1alpha1.CallsCanceledReason {
+func (b *builder) whyGivenUp(message int) v1beta1.CallsCanceledReason {
 	for _, m := range b.History[message+1:] {
 		switch {
-		case m.Spec.Role == v1alpha1.RoleUser:
+		case m.Spec.Role == v1beta1.RoleUser:
 			return m.Status.CallsCanceledReasonBefore
-		case m.Spec.Role == v1alpha1.RoleAssistant && m.Spec.Generation != nil:
+		case m.Spec.Role == v1beta1.RoleAssistant && m.Spec.Generation != nil:
 			return m.Spec.Generation.CallsCanceledReasonBefore
-		case m.Spec.Role == v1alpha1.RoleAssistant:
+		case m.Spec.Role == v1beta1.RoleAssistant:
 			return ""
 		}
 	}

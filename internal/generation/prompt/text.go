@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 )
 
@@ -58,7 +58,7 @@ const cut = "\n\n[These instructions are longer than 64 KiB; the rest was cut of
 func (in Input) system() string {
 	blocks := []string{in.SystemPrompt}
 	for _, text := range in.Instructions {
-		if kept := clip.Bytes(text, v1alpha1.MaxInstructionsBytes); kept != text {
+		if kept := clip.Bytes(text, v1beta1.MaxInstructionsBytes); kept != text {
 			text = kept + cut
 		}
 		blocks = append(blocks, text)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/test/kit/check"
@@ -16,11 +16,11 @@ import (
 )
 
 func TestErrorsOfProvidersKeepTheirReason(t *testing.T) {
-	const overloaded, limited = v1alpha1.ErrorOverloaded, v1alpha1.ErrorRateLimited
+	const overloaded, limited = v1beta1.ErrorOverloaded, v1beta1.ErrorRateLimited
 	for name, c := range map[string]struct {
 		protocol finish.Protocol
 		body     string
-		want     v1alpha1.ErrorReason // "": any that is tried again.
+		want     v1beta1.ErrorReason // "": any that is tried again.
 	}{
 		"a text":                  {finish.ChatCompletions, `data: {"error":"model is overloaded"}`, overloaded},
 		"a text with a code":      {finish.ChatCompletions, `data: {"error":"no","code":429}`, limited},
@@ -49,19 +49,19 @@ func TestErrorsOfProvidersKeepTheirReason(t *testing.T) {
 		"odd candidates of Gemini":  {finish.Gemini, `data: {"candidates":{"content":"x"}}`, ""},
 		"an odd part of Gemini":     {finish.Gemini, `data: {"candidates":[{"content":{"parts":[{"text":7}]},"finishReason":"STOP"}]}`, ""},
 		"a document": {finish.ChatCompletions, `{"error":{"message":"You exceeded your current quota",` +
-			`"type":"insufficient_quota","code":"insufficient_quota"}}`, v1alpha1.ErrorUsageLimitReached},
-		"a document with a text": {finish.ChatCompletions, `{"error":"model is overloaded"}`, v1alpha1.ErrorOverloaded},
-		"a document with a code": {finish.ChatCompletions, `{"error":{"message":"slow down","code":429}}`, v1alpha1.ErrorRateLimited},
+			`"type":"insufficient_quota","code":"insufficient_quota"}}`, v1beta1.ErrorUsageLimitReached},
+		"a document with a text": {finish.ChatCompletions, `{"error":"model is overloaded"}`, v1beta1.ErrorOverloaded},
+		"a document with a code": {finish.ChatCompletions, `{"error":{"message":"slow down","code":429}}`, v1beta1.ErrorRateLimited},
 		"a document, Responses": {finish.Responses, `{"error":{"message":"no","type":"invalid_request_error","code":"model_not_found"}}`,
-			v1alpha1.ErrorModelNotFound},
+			v1beta1.ErrorModelNotFound},
 		"a document, Claude": {finish.Messages, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
-			v1alpha1.ErrorOverloaded},
+			v1beta1.ErrorOverloaded},
 		"a document, Gemini": {finish.Gemini, `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`,
-			v1alpha1.ErrorRateLimited},
+			v1beta1.ErrorRateLimited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := "text/event-stream"
-			final := c.want == v1alpha1.ErrorUsageLimitReached || c.want == v1alpha1.ErrorModelNotFound
+			final := c.want == v1beta1.ErrorUsageLimitReached || c.want == v1beta1.ErrorModelNotFound
 			if strings.HasPrefix(name, "a document") {
 				kind = "application/json"
 			}

@@ -9,13 +9,13 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // Call is a call with all settings of the configuration, and with the effort of the turn's message, if any. It has
 // neither prompt nor tools yet.
-func Call(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) fantasy.Call {
+func Call(spec *v1beta1.ChatModelConfigSpec, effort v1beta1.ReasoningEffort) fantasy.Call {
 	settings := wire.Settings{Effort: spec.ReasoningEffort.Effort(effort)}
 	if spec.ProviderOptions != nil {
 		settings.Provider = *spec.ProviderOptions
@@ -29,12 +29,12 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) f
 
 // IsThinkingOptIn reports whether the provider's models think only if a call enables it, as Claude does. Claude refuses
 // a call that enables it and leaves no room for thoughts.
-func IsThinkingOptIn(p v1alpha1.ModelProvider) bool {
-	return p == v1alpha1.ProviderAnthropic || p == v1alpha1.ProviderBedrock
+func IsThinkingOptIn(p v1beta1.ModelProvider) bool {
+	return p == v1beta1.ProviderAnthropic || p == v1beta1.ProviderBedrock
 }
 
 // Pin makes a call one of the chat with that UID, for providers that keep the requests of one chat together.
-func Pin(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec, chatUID string) {
+func Pin(call *fantasy.Call, spec *v1beta1.ChatModelConfigSpec, chatUID string) {
 	sum := sha256.Sum256([]byte("parley chat " + chatUID))
 	value := hex.EncodeToString(sum[:16])
 	if spec.SendsPromptCacheKey() {

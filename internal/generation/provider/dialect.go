@@ -9,7 +9,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fileurl"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -22,33 +22,33 @@ import (
 const maxChatCallID = 40
 
 // DialectOf is what the provider of a configuration wants of a prompt.
-func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
+func DialectOf(spec *v1beta1.ChatModelConfigSpec) prompt.Dialect {
 	d := prompt.Dialect{
 		Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true, FileURLs: fileurl.MediaTypes(spec),
 		Reads: func(o fantasy.ProviderOptions) bool { return wire.IsOf(o, finish.ProtocolOf(spec)) },
 	}
-	if spec.Provider != v1alpha1.ProviderAnthropic && spec.Provider != v1alpha1.ProviderBedrock {
+	if spec.Provider != v1beta1.ProviderAnthropic && spec.Provider != v1beta1.ProviderBedrock {
 		d.KeepsID = keepsID(spec.Model)
 	}
 	switch spec.Provider {
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
+	case v1beta1.ProviderAnthropic, v1beta1.ProviderBedrock:
 		d.CacheMark = wire.CacheMark()
-		if spec.Provider == v1alpha1.ProviderAnthropic { // Bedrock has no such tools, and documents no blocks of them.
+		if spec.Provider == v1beta1.ProviderAnthropic { // Bedrock has no such tools, and documents no blocks of them.
 			d.Replays = replaysTools
 		}
-	case v1alpha1.ProviderGoogle:
+	case v1beta1.ProviderGoogle:
 		d.Alternate, d.TextsSigned = true, true
 		if gemini.IsGemini3(spec.Model) {
 			d.CallMark = (&wire.State{Signature: unsigned}).With()
 			d.Replays = geminiReplays(spec)
 		}
-	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
-		if spec.Transport == v1alpha1.TransportResponses {
+	case v1beta1.ProviderOpenAI, v1beta1.ProviderAzure:
+		if spec.Transport == v1beta1.TransportResponses {
 			d.ReasoningLeads = true
 			break
 		}
 		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
-	case v1alpha1.ProviderOpenAICompatible:
+	case v1beta1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
 		// come between.
 		d.JoinTexts, d.Alternate, d.ReplyBetween, d.MaxCallID, d.PDFs = true, true, true, maxChatCallID, false
@@ -97,7 +97,7 @@ func replaysTools(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) boo
 }
 
 // geminiReplays is which calls of Google's own tools go back. Vertex AI has no parts for them.
-func geminiReplays(spec *v1alpha1.ChatModelConfigSpec) func(fantasy.ToolCallPart, *fantasy.ToolResultPart) bool {
+func geminiReplays(spec *v1beta1.ChatModelConfigSpec) func(fantasy.ToolCallPart, *fantasy.ToolResultPart) bool {
 	if spec.VertexAI != nil {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream/eventstreamapi"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -103,7 +103,7 @@ func askServer(t *testing.T, p finish.Protocol, events []string) (collect.Step, 
 func TestFinishReasonsOverHTTP(t *testing.T) {
 	rows := finish.Table
 	for p := range speakers {
-		rows = append(rows, finish.Row{Protocol: p, Reasons: []string{"something_new"}, Outcome: v1alpha1.ReplyFailed})
+		rows = append(rows, finish.Row{Protocol: p, Reasons: []string{"something_new"}, Outcome: v1beta1.ReplyFailed})
 	}
 	for _, row := range rows {
 		for _, reason := range row.Reasons {
@@ -112,14 +112,14 @@ func TestFinishReasonsOverHTTP(t *testing.T) {
 	}
 }
 
-func testFinishReason(t *testing.T, protocol finish.Protocol, reason string, outcome v1alpha1.ReplyOutcome) {
+func testFinishReason(t *testing.T, protocol finish.Protocol, reason string, outcome v1beta1.ReplyOutcome) {
 	content := "text"
-	if outcome == v1alpha1.ReplyToolCalls {
+	if outcome == v1beta1.ReplyToolCalls {
 		content = "call"
 	}
 	got, err := askServer(t, protocol, replyOf(protocol, content, reason))
-	failure, fails := map[v1alpha1.ReplyOutcome]v1alpha1.ErrorReason{
-		v1alpha1.ReplyFiltered: v1alpha1.ErrorContentFiltered, v1alpha1.ReplyFailed: v1alpha1.ErrorReplyFailed,
+	failure, fails := map[v1beta1.ReplyOutcome]v1beta1.ErrorReason{
+		v1beta1.ReplyFiltered: v1beta1.ErrorContentFiltered, v1beta1.ReplyFailed: v1beta1.ErrorReplyFailed,
 	}[outcome]
 	counted := got.Usage.OutputTokens > 0 || protocol == finish.ChatCompletions
 	check.Equal(t, "outcome, reason, counted, failed", []any{outcome, reason, true, fails},
@@ -127,7 +127,7 @@ func testFinishReason(t *testing.T, protocol finish.Protocol, reason string, out
 	if fails {
 		spec := providertest.Specs[speakers[protocol]]
 		e := fault.Classify(err, fault.Subject{Spec: &spec})
-		check.Equal(t, "reason, retryable", []any{failure, failure == v1alpha1.ErrorReplyFailed},
+		check.Equal(t, "reason, retryable", []any{failure, failure == v1beta1.ErrorReplyFailed},
 			[]any{e.Reason, e.Retryable})
 	}
 }
@@ -156,7 +156,7 @@ func TestRepliesThatAnswerNothingAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := askServer(t, c.protocol, c.events)
-			check.Contains(t, endOf(err), string(v1alpha1.ReplyEmpty))
+			check.Contains(t, endOf(err), string(v1beta1.ReplyEmpty))
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestRefusalsAreText(t *testing.T) {
 	for _, p := range []finish.Protocol{finish.ChatCompletions, finish.Responses} {
 		reason := map[finish.Protocol]string{finish.ChatCompletions: "stop", finish.Responses: "completed"}[p]
 		got, err := askServer(t, p, replyOf(p, "refusal", reason))
-		check.Equal(t, string(p), []any{nil, v1alpha1.ReplyRefused, 1, "I will not"},
+		check.Equal(t, string(p), []any{nil, v1beta1.ReplyRefused, 1, "I will not"},
 			[]any{err, got.ReplyOutcome, len(got.Parts), *got.Parts[0].Text})
 	}
 }
@@ -179,13 +179,13 @@ func TestGeminiBlocksAPrompt(t *testing.T) {
 func TestClaudeEndsWithoutMessageStop(t *testing.T) {
 	events := claudeReply("text", `"end_turn"`)
 	got, err := askServer(t, finish.Messages, events[:len(events)-1])
-	check.Equal(t, "error, reply outcome, output tokens", []any{nil, v1alpha1.ReplyComplete, 2},
+	check.Equal(t, "error, reply outcome, output tokens", []any{nil, v1beta1.ReplyComplete, 2},
 		[]any{err, got.ReplyOutcome, got.Usage.OutputTokens})
 }
 
 func TestBedrockSaysWhyItStops(t *testing.T) {
-	for reason, want := range map[string]v1alpha1.ReplyOutcome{
-		"end_turn": v1alpha1.ReplyComplete, "something_new": v1alpha1.ReplyFailed, "refusal": v1alpha1.ReplyFiltered,
+	for reason, want := range map[string]v1beta1.ReplyOutcome{
+		"end_turn": v1beta1.ReplyComplete, "something_new": v1beta1.ReplyFailed, "refusal": v1beta1.ReplyFiltered,
 	} {
 		spec := providertest.Specs["bedrock"]
 		got, _ := providertest.Ask(t, spec, bedrock(claudeReply("text", `"`+reason+`"`)))

@@ -19,7 +19,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
@@ -28,11 +28,11 @@ import (
 var update = flag.Bool("update", false, "write the requests to testdata/requests instead of comparing them")
 
 // everything is a configuration in which everything is set that every provider takes.
-func everything(p v1alpha1.ModelProvider, model string) v1alpha1.ChatModelConfigSpec {
-	return v1alpha1.ChatModelConfigSpec{
+func everything(p v1beta1.ModelProvider, model string) v1beta1.ChatModelConfigSpec {
+	return v1beta1.ChatModelConfigSpec{
 		Provider: p, Model: model,
-		APIKey:          &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "token"}},
-		Headers:         []v1alpha1.Header{{Name: "X-Team", Value: "blue"}},
+		APIKey:          &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "keys", Key: "token"}},
+		Headers:         []v1beta1.Header{{Name: "X-Team", Value: "blue"}},
 		MaxOutputTokens: new(int64(10_000)), Temperature: new(0.5), TopP: new(0.25), TopK: new(int64(40)),
 		PresencePenalty: new(0.125), FrequencyPenalty: new(-0.5),
 	}
@@ -41,75 +41,75 @@ func everything(p v1alpha1.ModelProvider, model string) v1alpha1.ChatModelConfig
 // requests are the configurations whose requests are kept in testdata/requests.
 var requests = []struct {
 	name   string
-	spec   v1alpha1.ChatModelConfigSpec
-	change func(*v1alpha1.ChatModelConfigSpec)
-	asked  v1alpha1.ReasoningEffort
+	spec   v1beta1.ChatModelConfigSpec
+	change func(*v1beta1.ChatModelConfigSpec)
+	asked  v1beta1.ReasoningEffort
 }{
-	{name: "openai-chat", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"),
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "openai-chat", spec: everything(v1beta1.ProviderOpenAI, "gpt-4o"),
+		change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "https://proxy.example.com/openai"
 			s.ProviderOptions = options(
 				`{"openai":{"user":"u-1","parallelToolCalls":false,"serviceTier":"auto","logitBias":[{"token":50256,"bias":-100}],"metadata":[{"name":"team","value":"blue"}]}}`)
 		}},
-	{name: "openai-chat-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "o3"), asked: v1alpha1.EffortHigh},
-	{name: "openai-responses", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"),
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Transport = v1alpha1.TransportResponses
+	{name: "openai-chat-reasoning", spec: everything(v1beta1.ProviderOpenAI, "o3"), asked: v1beta1.EffortHigh},
+	{name: "openai-responses", spec: everything(v1beta1.ProviderOpenAI, "gpt-4o"),
+		change: func(s *v1beta1.ChatModelConfigSpec) {
+			s.Transport = v1beta1.TransportResponses
 			s.ProviderOptions = options(
 				`{"openaiResponses":{"maxToolCalls":3,"store":true,"promptCacheKey":"p"}}`)
 		}},
-	{name: "openai-responses-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "gpt-5"), asked: v1alpha1.EffortNone,
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Transport = v1alpha1.TransportResponses
+	{name: "openai-responses-reasoning", spec: everything(v1beta1.ProviderOpenAI, "gpt-5"), asked: v1beta1.EffortNone,
+		change: func(s *v1beta1.ChatModelConfigSpec) {
+			s.Transport = v1beta1.TransportResponses
 			s.ProviderOptions = options(`{"openaiResponses":{"reasoningSummary":"auto","reasoningEffort":"high"}}`)
 		}},
-	{name: "anthropic", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5"),
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "anthropic", spec: everything(v1beta1.ProviderAnthropic, "claude-sonnet-4-5"),
+		change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "https://proxy.example.com/anthropic"
 			s.ProviderOptions = options(`{"anthropic":{"extraBody":{"service_tier":"standard_only"}}}`)
 		}},
-	{name: "anthropic-budget", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5-20250929"),
-		asked: v1alpha1.EffortMedium},
-	{name: "anthropic-effort", spec: everything(v1alpha1.ProviderAnthropic, "claude-opus-4-8"),
-		asked: v1alpha1.EffortXHigh},
-	{name: "anthropic-display", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-5"),
-		asked: v1alpha1.EffortLow},
-	{name: "google", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.0-flash"),
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "anthropic-budget", spec: everything(v1beta1.ProviderAnthropic, "claude-sonnet-4-5-20250929"),
+		asked: v1beta1.EffortMedium},
+	{name: "anthropic-effort", spec: everything(v1beta1.ProviderAnthropic, "claude-opus-4-8"),
+		asked: v1beta1.EffortXHigh},
+	{name: "anthropic-display", spec: everything(v1beta1.ProviderAnthropic, "claude-sonnet-5"),
+		asked: v1beta1.EffortLow},
+	{name: "google", spec: everything(v1beta1.ProviderGoogle, "gemini-2.0-flash"),
+		change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "https://proxy.example.com/google?team=blue"
 			s.ProviderOptions = options(
 				`{"google":{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"cachedContent":"cachedContents/c"}}`)
 		}},
-	{name: "google-budget", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.5-flash"), asked: v1alpha1.EffortMedium},
-	{name: "google-level", spec: everything(v1alpha1.ProviderGoogle, "gemini-3-flash"), asked: v1alpha1.EffortMax},
-	{name: "openai-compatible", spec: everything(v1alpha1.ProviderOpenAICompatible, "qwen3"),
-		asked: v1alpha1.EffortMinimal, change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "google-budget", spec: everything(v1beta1.ProviderGoogle, "gemini-2.5-flash"), asked: v1beta1.EffortMedium},
+	{name: "google-level", spec: everything(v1beta1.ProviderGoogle, "gemini-3-flash"), asked: v1beta1.EffortMax},
+	{name: "openai-compatible", spec: everything(v1beta1.ProviderOpenAICompatible, "qwen3"),
+		asked: v1beta1.EffortMinimal, change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL = "http://ollama.models:11434/v1"
 			s.ProviderOptions = options(`{"openaiCompatible":{"extraBody":{"chat_template_kwargs":{"enable_thinking":true}}}}`)
 		}},
-	{name: "azure-chat", spec: everything(v1alpha1.ProviderAzure, "my-deployment"), asked: v1alpha1.EffortLow,
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "azure-chat", spec: everything(v1beta1.ProviderAzure, "my-deployment"), asked: v1beta1.EffortLow,
+		change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL, s.APIVersion = "https://my-resource.openai.azure.com", "2026-01-01"
 		}},
-	{name: "azure-chat-completion-tokens", spec: everything(v1alpha1.ProviderAzure, "my-deployment"),
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "azure-chat-completion-tokens", spec: everything(v1beta1.ProviderAzure, "my-deployment"),
+		change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL, s.ProviderOptions = "https://proxy.example.com/azure", options(`{"azure":{"maxCompletionTokens":5000}}`)
 		}},
-	{name: "azure-responses", spec: everything(v1alpha1.ProviderAzure, "gpt-5-of-mine"), asked: v1alpha1.EffortLow,
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
-			s.BaseURL, s.Transport = "https://my-resource.openai.azure.com", v1alpha1.TransportResponses
+	{name: "azure-responses", spec: everything(v1beta1.ProviderAzure, "gpt-5-of-mine"), asked: v1beta1.EffortLow,
+		change: func(s *v1beta1.ChatModelConfigSpec) {
+			s.BaseURL, s.Transport = "https://my-resource.openai.azure.com", v1beta1.TransportResponses
 		}},
-	{name: "openrouter", spec: everything(v1alpha1.ProviderOpenRouter, "anthropic/claude-sonnet-4.5"),
-		asked: v1alpha1.EffortMax, change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "openrouter", spec: everything(v1beta1.ProviderOpenRouter, "anthropic/claude-sonnet-4.5"),
+		asked: v1beta1.EffortMax, change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.ProviderOptions = options(
 				`{"openrouter":{"provider":{"order":["anthropic"],"allowFallbacks":false},"reasoning":{"maxTokens":5,"exclude":true}}}`)
 		}},
-	{name: "vercel", spec: everything(v1alpha1.ProviderVercel, "openai/gpt-4o"), asked: v1alpha1.EffortHigh,
-		change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "vercel", spec: everything(v1beta1.ProviderVercel, "openai/gpt-4o"), asked: v1beta1.EffortHigh,
+		change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.ProviderOptions = options(`{"vercel":{"gateway":{"order":["azure"],"zeroDataRetention":true}}}`)
 		}},
-	{name: "bedrock", spec: everything(v1alpha1.ProviderBedrock, "anthropic.claude-sonnet-4-5-20250929-v1:0"),
-		asked: v1alpha1.EffortHigh, change: func(s *v1alpha1.ChatModelConfigSpec) {
+	{name: "bedrock", spec: everything(v1beta1.ProviderBedrock, "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+		asked: v1beta1.EffortHigh, change: func(s *v1beta1.ChatModelConfigSpec) {
 			s.Region = "eu-central-1"
 		}},
 }
@@ -137,7 +137,7 @@ func TestEverythingOfAConfigurationReachesTheWire(t *testing.T) {
 }
 
 // recordRequest calls the model of the configuration and returns the request that it made, and the warnings.
-func recordRequest(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) string {
+func recordRequest(t *testing.T, spec *v1beta1.ChatModelConfigSpec, asked v1beta1.ReasoningEffort) string {
 	t.Helper()
 	var record recorder
 	model, err := provider.New(spec, providertest.Key, &http.Client{Transport: &record})

@@ -15,7 +15,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
@@ -119,7 +119,7 @@ func TestWholeRepliesAreReadWhereStreamsAreAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := askBody(t, c.protocol, "application/json", c.body)
-			check.Equal(t, "error, parts, output tokens, reply outcome", []any{nil, []string{"Hi", `f {"x":1}`}, 2, v1alpha1.ReplyToolCalls}, []any{err, outline(got), got.Usage.OutputTokens, got.ReplyOutcome})
+			check.Equal(t, "error, parts, output tokens, reply outcome", []any{nil, []string{"Hi", `f {"x":1}`}, 2, v1beta1.ReplyToolCalls}, []any{err, outline(got), got.Usage.OutputTokens, got.ReplyOutcome})
 		})
 	}
 }
@@ -143,7 +143,7 @@ func TestKeepAlivesAreNoParts(t *testing.T) {
 	check.Equal(t, "the parts", []fantasy.StreamPartType{fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta,
 		fantasy.StreamPartTypeTextEnd, fantasy.StreamPartTypeFinish}, got)
 	_, err = askBody(t, finish.Messages, "text/event-stream", "event: error\ndata: Overloaded\n\n")
-	check.Equal(t, "an error that is a text", v1alpha1.ErrorOverloaded,
+	check.Equal(t, "an error that is a text", v1beta1.ErrorOverloaded,
 		fault.Classify(err, fault.Subject{Spec: &spec}).Reason)
 }
 

@@ -9,26 +9,26 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
 func TestEffortOfATurnHasAMost(t *testing.T) {
-	settings := &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortLow, Max: v1alpha1.EffortHigh}
+	settings := &v1beta1.ReasoningEffortSettings{Default: v1beta1.EffortLow, Max: v1beta1.EffortHigh}
 	for _, c := range []struct {
-		settings    *v1alpha1.ReasoningEffortSettings
-		asked, want v1alpha1.ReasoningEffort
+		settings    *v1beta1.ReasoningEffortSettings
+		asked, want v1beta1.ReasoningEffort
 	}{
 		{nil, "", ""},
-		{nil, v1alpha1.EffortMax, v1alpha1.EffortMax},
-		{settings, "", v1alpha1.EffortLow},
-		{settings, v1alpha1.EffortNone, v1alpha1.EffortNone},
-		{settings, v1alpha1.EffortHigh, v1alpha1.EffortHigh},
-		{settings, v1alpha1.EffortXHigh, v1alpha1.EffortHigh},
-		{&v1alpha1.ReasoningEffortSettings{Max: v1alpha1.EffortNone}, "", ""},
-		{&v1alpha1.ReasoningEffortSettings{Max: v1alpha1.EffortNone}, v1alpha1.EffortMinimal, v1alpha1.EffortNone},
+		{nil, v1beta1.EffortMax, v1beta1.EffortMax},
+		{settings, "", v1beta1.EffortLow},
+		{settings, v1beta1.EffortNone, v1beta1.EffortNone},
+		{settings, v1beta1.EffortHigh, v1beta1.EffortHigh},
+		{settings, v1beta1.EffortXHigh, v1beta1.EffortHigh},
+		{&v1beta1.ReasoningEffortSettings{Max: v1beta1.EffortNone}, "", ""},
+		{&v1beta1.ReasoningEffortSettings{Max: v1beta1.EffortNone}, v1beta1.EffortMinimal, v1beta1.EffortNone},
 	} {
 		check.Equal(t, "the effort", c.want, c.settings.Effort(c.asked))
 	}
@@ -41,21 +41,21 @@ func TestClaudeGetsTheEffortThatItsVersionKnows(t *testing.T) {
 		"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5@20250929", "claude-sonnet-4-0", "glm-4.6",
 		"claude-opus-4-5-latest",
 	} {
-		check.Equal(t, model, "enabled 8000 ", claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""))
+		check.Equal(t, model, "enabled 8000 ", claudeSent(t, model, 10_000, v1beta1.EffortHigh, ""))
 	}
 	for _, model := range []string{"claude-opus-4-6", "claude-sonnet-4-6-20260101", "claude-opus-4-10", "claude-sonnet-5",
 		"anthropic.claude-opus-4-7-v1:0", "claude-mythos-preview"} {
-		check.Equal(t, model, "adaptive 0 high", claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""))
+		check.Equal(t, model, "adaptive 0 high", claudeSent(t, model, 10_000, v1beta1.EffortHigh, ""))
 	}
-	check.Equal(t, "none", " 0 ", claudeSent(t, "claude-sonnet-4-5", 10_000, v1alpha1.EffortNone, ""))
+	check.Equal(t, "none", " 0 ", claudeSent(t, "claude-sonnet-4-5", 10_000, v1beta1.EffortNone, ""))
 }
 
 func TestThinkingBudgetLeavesRoomForTheAnswer(t *testing.T) {
 	for maxTokens, want := range map[int64]int64{2_000_000: 128_000, 2000: 1900, 1100: 1045, 1030: 1024, 1025: 1024} {
-		got := claudeSent(t, "claude-sonnet-4-5", maxTokens, v1alpha1.EffortMax, "")
+		got := claudeSent(t, "claude-sonnet-4-5", maxTokens, v1beta1.EffortMax, "")
 		check.Equal(t, maxTokens, fmt.Sprintf("enabled %d ", want), got)
 	}
-	got := claudeSent(t, "claude-sonnet-4-5", 1024, v1alpha1.EffortHigh, "")
+	got := claudeSent(t, "claude-sonnet-4-5", 1024, v1beta1.EffortHigh, "")
 	check.Equal(t, "without room", " 0 , temperature 0.5, without reasoningEffort", got)
 }
 
@@ -68,7 +68,7 @@ func TestThinkingBudgetOfOptionsLeavesRoomToAnswer(t *testing.T) {
 }
 
 // claudeSent is what a request says of thinking, and, unless the model thinks, its temperature and what it leaves out.
-func claudeSent(t *testing.T, model string, maxTokens int64, effort v1alpha1.ReasoningEffort, given string) string {
+func claudeSent(t *testing.T, model string, maxTokens int64, effort v1beta1.ReasoningEffort, given string) string {
 	t.Helper()
 	spec := providertest.Claude.Spec("")
 	spec.Model, spec.MaxOutputTokens, spec.Temperature = model, &maxTokens, new(0.5)
@@ -96,16 +96,16 @@ func claudeSent(t *testing.T, model string, maxTokens int64, effort v1alpha1.Rea
 func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 	for _, c := range []struct {
 		model  string
-		effort v1alpha1.ReasoningEffort
+		effort v1beta1.ReasoningEffort
 		budget float64
 		level  string
 	}{
-		{"gemini-2.5-flash-lite", v1alpha1.EffortNone, 512, ""},
-		{"gemini-2.5-pro", v1alpha1.EffortLow, 1024, ""},
-		{"gemini-2.5-pro", v1alpha1.EffortMax, 24576, ""},
-		{"gemini-3-flash-preview", v1alpha1.EffortNone, 0, "MINIMAL"},
-		{"gemini-3-pro-preview", v1alpha1.EffortNone, 0, "LOW"},
-		{"gemini-flash-latest", v1alpha1.EffortXHigh, 0, "HIGH"},
+		{"gemini-2.5-flash-lite", v1beta1.EffortNone, 512, ""},
+		{"gemini-2.5-pro", v1beta1.EffortLow, 1024, ""},
+		{"gemini-2.5-pro", v1beta1.EffortMax, 24576, ""},
+		{"gemini-3-flash-preview", v1beta1.EffortNone, 0, "MINIMAL"},
+		{"gemini-3-pro-preview", v1beta1.EffortNone, 0, "LOW"},
+		{"gemini-flash-latest", v1beta1.EffortXHigh, 0, "HIGH"},
 	} {
 		spec := providertest.Gemini.Spec("")
 		spec.Model = c.model
@@ -115,7 +115,7 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 		} else {
 			want["thinkingBudget"] = c.budget
 		}
-		if c.effort != v1alpha1.EffortNone {
+		if c.effort != v1beta1.EffortNone {
 			want["includeThoughts"] = true
 		}
 		_, body, _ := strings.Cut(recordRequest(t, spec, c.effort), "\n\n")
@@ -128,31 +128,31 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 }
 
 func TestPolicyBoundsTheToolsOfTheProvider(t *testing.T) {
-	claude := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}
-	patterns := func(p ...v1alpha1.ToolPattern) []v1alpha1.ToolPattern { return p }
+	claude := v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderAnthropic}
+	patterns := func(p ...v1beta1.ToolPattern) []v1beta1.ToolPattern { return p }
 	for name, c := range map[string]struct {
-		spec   v1alpha1.ChatModelConfigSpec
-		policy v1alpha1.ToolPolicy
-		left   v1alpha1.ProviderToolReason
+		spec   v1beta1.ChatModelConfigSpec
+		policy v1beta1.ToolPolicy
+		left   v1beta1.ProviderToolReason
 	}{
-		"no policy":               {claude, v1alpha1.ToolPolicy{}, ""},
-		"a policy that allows it": {claude, v1alpha1.ToolPolicy{Allow: patterns("web_*")}, ""},
-		"one that allows others":  {claude, v1alpha1.ToolPolicy{Allow: patterns("execute")}, v1alpha1.ProviderToolNotAllowed},
-		"one that denies it":      {claude, v1alpha1.ToolPolicy{Deny: patterns("*")}, v1alpha1.ProviderToolNotAllowed},
-		"one that has it approved": {claude, v1alpha1.ToolPolicy{Approval: patterns("web_search")},
-			v1alpha1.ProviderToolNeedsApproval},
-		"OpenAI's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
-			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
-		"Azure's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
-			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
-		"OpenAI's chat protocol": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, v1alpha1.ToolPolicy{},
-			v1alpha1.ProviderToolNotSupported},
-		"Google": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle}, v1alpha1.ToolPolicy{}, ""},
+		"no policy":               {claude, v1beta1.ToolPolicy{}, ""},
+		"a policy that allows it": {claude, v1beta1.ToolPolicy{Allow: patterns("web_*")}, ""},
+		"one that allows others":  {claude, v1beta1.ToolPolicy{Allow: patterns("execute")}, v1beta1.ProviderToolNotAllowed},
+		"one that denies it":      {claude, v1beta1.ToolPolicy{Deny: patterns("*")}, v1beta1.ProviderToolNotAllowed},
+		"one that has it approved": {claude, v1beta1.ToolPolicy{Approval: patterns("web_search")},
+			v1beta1.ProviderToolNeedsApproval},
+		"OpenAI's Responses": {v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderOpenAI,
+			Transport: v1beta1.TransportResponses}, v1beta1.ToolPolicy{}, ""},
+		"Azure's Responses": {v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderAzure,
+			Transport: v1beta1.TransportResponses}, v1beta1.ToolPolicy{}, ""},
+		"OpenAI's chat protocol": {v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderOpenAI}, v1beta1.ToolPolicy{},
+			v1beta1.ProviderToolNotSupported},
+		"Google": {v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderGoogle}, v1beta1.ToolPolicy{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own, left := provider.OwnTools(&c.spec, &v1alpha1.ChatTools{ToolPolicy: c.policy,
-				Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}})
-			why := v1alpha1.ProviderToolReason("")
+			own, left := provider.OwnTools(&c.spec, &v1beta1.ChatTools{ToolPolicy: c.policy,
+				Provider: []v1beta1.ProviderTool{v1beta1.ProviderWebSearch}})
+			why := v1beta1.ProviderToolReason("")
 			if len(left) == 1 {
 				why = left[0].Reason
 			}

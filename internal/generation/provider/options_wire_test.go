@@ -15,7 +15,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/test/kit/check"
@@ -23,8 +23,8 @@ import (
 )
 
 // options are provider options in JSON. There is no field that the API does not know.
-func options(text string) *v1alpha1.ProviderOptions {
-	var given v1alpha1.ProviderOptions
+func options(text string) *v1beta1.ProviderOptions {
+	var given v1beta1.ProviderOptions
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&given); err != nil {
@@ -33,22 +33,22 @@ func options(text string) *v1alpha1.ProviderOptions {
 	return &given
 }
 
-// members are the protocols of the members of v1alpha1.ProviderOptions, each with a model that takes all of them.
-var members = map[string]v1alpha1.ChatModelConfigSpec{
-	"openai": {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-4o"},
-	"openaiResponses": {Provider: v1alpha1.ProviderOpenAI, Transport: v1alpha1.TransportResponses,
+// members are the protocols of the members of v1beta1.ProviderOptions, each with a model that takes all of them.
+var members = map[string]v1beta1.ChatModelConfigSpec{
+	"openai": {Provider: v1beta1.ProviderOpenAI, Model: "gpt-4o"},
+	"openaiResponses": {Provider: v1beta1.ProviderOpenAI, Transport: v1beta1.TransportResponses,
 		Model: "gpt-5"},
-	"azure": {Provider: v1alpha1.ProviderAzure, Model: "gpt-4o", BaseURL: "https://mine.openai.azure.com"},
-	"azureResponses": {Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses, Model: "gpt-5",
+	"azure": {Provider: v1beta1.ProviderAzure, Model: "gpt-4o", BaseURL: "https://mine.openai.azure.com"},
+	"azureResponses": {Provider: v1beta1.ProviderAzure, Transport: v1beta1.TransportResponses, Model: "gpt-5",
 		BaseURL: "https://mine.openai.azure.com"},
-	"anthropic": {Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5"},
-	"bedrock": {Provider: v1alpha1.ProviderBedrock, Model: "anthropic.claude-sonnet-4-5-20250929-v1:0",
+	"anthropic": {Provider: v1beta1.ProviderAnthropic, Model: "claude-sonnet-4-5"},
+	"bedrock": {Provider: v1beta1.ProviderBedrock, Model: "anthropic.claude-sonnet-4-5-20250929-v1:0",
 		Region: "eu-central-1"},
-	"google": {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-flash"},
-	"openaiCompatible": {Provider: v1alpha1.ProviderOpenAICompatible, Model: "qwen3",
+	"google": {Provider: v1beta1.ProviderGoogle, Model: "gemini-3-flash"},
+	"openaiCompatible": {Provider: v1beta1.ProviderOpenAICompatible, Model: "qwen3",
 		BaseURL: "https://models.example.com"},
-	"openrouter": {Provider: v1alpha1.ProviderOpenRouter, Model: "anthropic/claude-sonnet-4.5"},
-	"vercel":     {Provider: v1alpha1.ProviderVercel, Model: "openai/gpt-4o"},
+	"openrouter": {Provider: v1beta1.ProviderOpenRouter, Model: "anthropic/claude-sonnet-4.5"},
+	"vercel":     {Provider: v1beta1.ProviderVercel, Model: "openai/gpt-4o"},
 }
 
 // words are two values of each option that does not take any.
@@ -144,7 +144,7 @@ func company(all []leaf, of leaf) (others []leaf) {
 func sent(t *testing.T, member, given string) string {
 	t.Helper()
 	spec := members[member]
-	spec.APIKey = &v1alpha1.APIKeySource{}
+	spec.APIKey = &v1beta1.APIKeySource{}
 	spec.ProviderOptions = options(fmt.Sprintf("{%q:%s}", member, given))
 	var record recorder
 	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: &record})
@@ -168,7 +168,7 @@ func sent(t *testing.T, member, given string) string {
 }
 
 func TestEveryOptionReachesTheWire(t *testing.T) {
-	for field := range reflect.TypeFor[v1alpha1.ProviderOptions]().Fields() {
+	for field := range reflect.TypeFor[v1beta1.ProviderOptions]().Fields() {
 		member, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		all := leaves(field.Type, nil)
 		for _, l := range all {

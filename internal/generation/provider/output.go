@@ -11,7 +11,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
@@ -27,7 +27,7 @@ const toolFirst = "Give your final answer by calling " + outputTool + ". Use you
 // answers. What the model calls the tool with becomes its text.
 type outputModel struct {
 	fantasy.LanguageModel
-	spec *v1alpha1.ChatModelConfigSpec
+	spec *v1beta1.ChatModelConfigSpec
 }
 
 func (m outputModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
@@ -84,12 +84,12 @@ func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.
 }
 
 // claudeThinks reports whether a call has Claude think.
-func claudeThinks(settings *wire.Settings, spec *v1alpha1.ChatModelConfigSpec) bool {
+func claudeThinks(settings *wire.Settings, spec *v1beta1.ChatModelConfigSpec) bool {
 	if settings.Effort != "" {
-		return settings.Effort != v1alpha1.EffortNone
+		return settings.Effort != v1beta1.EffortNone
 	}
 	options := settings.Provider.Anthropic
-	if spec.Provider == v1alpha1.ProviderBedrock {
+	if spec.Provider == v1beta1.ProviderBedrock {
 		options = settings.Provider.Bedrock
 	}
 	return options != nil && (options.Thinking != nil || options.Effort != "")
@@ -184,16 +184,16 @@ func ends(part *fantasy.StreamPart) bool {
 var claudeWithOutput = regexp.MustCompile(`claude-(?:opus-4-[1-9]|(?:sonnet|haiku)-4-[5-9]|[a-z]+-[5-9])(?:\D|$)`)
 
 // hasOutput reports whether the provider of a configuration gives answers by a schema for the call.
-func hasOutput(spec *v1alpha1.ChatModelConfigSpec, call *fantasy.Call) bool {
+func hasOutput(spec *v1beta1.ChatModelConfigSpec, call *fantasy.Call) bool {
 	name := strings.ToLower(spec.Model)
 	switch {
 	case spec.StructuredOutput != "":
-		return spec.StructuredOutput == v1alpha1.StructuredOutputNative
-	case spec.Provider == v1alpha1.ProviderAnthropic:
+		return spec.StructuredOutput == v1beta1.StructuredOutputNative
+	case spec.Provider == v1beta1.ProviderAnthropic:
 		return claudeWithOutput.MatchString(name) && schema.IsForClaude(wire.SettingsOf(call).Output.Schema)
-	case spec.Provider == v1alpha1.ProviderBedrock:
+	case spec.Provider == v1beta1.ProviderBedrock:
 		return false
-	case spec.Provider == v1alpha1.ProviderGoogle:
+	case spec.Provider == v1beta1.ProviderGoogle:
 		return len(call.Tools) == 0 || gemini.IsGemini3(name) // Earlier ones take no schema next to tools.
 	}
 	return true

@@ -11,7 +11,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/test/kit/check"
@@ -55,21 +55,21 @@ func TestAnswersByAToolAreItsInputAlone(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		blocks, want []string
-		outcome      v1alpha1.ReplyOutcome
+		outcome      v1beta1.ReplyOutcome
 	}{
-		"an answer":                    {[]string{answer}, []string{`{"n":4}`}, v1alpha1.ReplyComplete},
-		"a text before":                {[]string{text, answer}, []string{`{"n":4}`}, v1alpha1.ReplyComplete},
-		"a text behind":                {[]string{answer, text}, []string{`{"n":4}`}, v1alpha1.ReplyComplete},
-		"thoughts keep their order":    {[]string{thought, text, thought, answer}, []string{"Hm.", "Hm.", `{"n":4}`}, v1alpha1.ReplyComplete},
-		"a search before":              {[]string{text, search, found, text, answer}, []string{`web_search {"query":"q"}`, `{"n":4}`}, v1alpha1.ReplyComplete},
-		"a text before another call":   {[]string{text, call}, []string{"Let me see.", `f {"x":1}`}, v1alpha1.ReplyToolCalls},
-		"no call":                      {[]string{thought, text}, []string{"Hm.", "Let me see."}, v1alpha1.ReplyComplete},
-		"an answer beside another one": {[]string{call, answer}, []string{`f {"x":1}`, `{"n":4}`}, v1alpha1.ReplyToolCalls},
+		"an answer":                    {[]string{answer}, []string{`{"n":4}`}, v1beta1.ReplyComplete},
+		"a text before":                {[]string{text, answer}, []string{`{"n":4}`}, v1beta1.ReplyComplete},
+		"a text behind":                {[]string{answer, text}, []string{`{"n":4}`}, v1beta1.ReplyComplete},
+		"thoughts keep their order":    {[]string{thought, text, thought, answer}, []string{"Hm.", "Hm.", `{"n":4}`}, v1beta1.ReplyComplete},
+		"a search before":              {[]string{text, search, found, text, answer}, []string{`web_search {"query":"q"}`, `{"n":4}`}, v1beta1.ReplyComplete},
+		"a text before another call":   {[]string{text, call}, []string{"Let me see.", `f {"x":1}`}, v1beta1.ReplyToolCalls},
+		"no call":                      {[]string{thought, text}, []string{"Hm.", "Let me see."}, v1beta1.ReplyComplete},
+		"an answer beside another one": {[]string{call, answer}, []string{`f {"x":1}`, `{"n":4}`}, v1beta1.ReplyToolCalls},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: providertest.Events(claudeBlocks(c.blocks...)...)}
 			spec := providertest.Specs["anthropic"]
-			spec.StructuredOutput = v1alpha1.StructuredOutputTool
+			spec.StructuredOutput = v1beta1.StructuredOutputTool
 			got, err := server.Ask(t, spec, asking(`{"type":"object"}`, ""))
 			check.Equal(t, "error, parts, reply outcome", []any{nil, c.want, c.outcome},
 				[]any{err, outline(got), got.ReplyOutcome})
@@ -97,13 +97,13 @@ func TestAnswersByAToolHeedTheChoice(t *testing.T) {
 			if c.thinks {
 				spec, reply = providertest.Specs["anthropic"], claudeReply("text", `"end_turn"`)
 			}
-			spec.StructuredOutput = v1alpha1.StructuredOutputTool
+			spec.StructuredOutput = v1beta1.StructuredOutputTool
 			server := &providertest.Scripted{Replies: providertest.Events(reply...)}
 			_, err := server.Ask(t, spec, func(call *fantasy.Call) {
 				asking(`{"type":"object"}`, c.choice)(call)
 				settings := wire.SettingsOf(call)
 				if c.thinks {
-					settings.Effort = v1alpha1.EffortHigh
+					settings.Effort = v1beta1.EffortHigh
 				}
 				call.ProviderOptions = settings.With()
 			})
@@ -168,7 +168,7 @@ func TestAllThatIsAskedAgainWorksTogether(t *testing.T) {
 		`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"fc","call_id":"a","name":"submit_answer","arguments":"{\"n\":4}"}}`,
 		`{"type":"response.completed","response":{"id":"r","status":"completed"}}`)...)}
 	spec := providertest.Specs["openai responses"]
-	spec.StructuredOutput = v1alpha1.StructuredOutputTool
+	spec.StructuredOutput = v1beta1.StructuredOutputTool
 	got, err := server.Ask(t, spec, func(call *fantasy.Call) {
 		asking(`{"type":"object"}`, "")(call)
 		state := wire.State{Item: []byte(`{"type":"reasoning","id":"rs_1","encrypted_content":"sealed"}`)}

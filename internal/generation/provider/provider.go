@@ -10,7 +10,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/chatcompletions"
 	"parley.dev/parley/internal/generation/provider/fileurl"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -24,7 +24,7 @@ import (
 
 // New returns the model of a configuration. It makes no request. Calls follow no redirects, and answers are bounded,
 // whatever the client does. The model only streams.
-func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
+func New(spec *v1beta1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
 	protocol, err := protocolOf(spec, apiKey)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client)
 }
 
 // NewAs is New for a configuration whose calls log in by the workload identity of the pod, as its auth says.
-func NewAs(pod *identity.Identity, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) (fantasy.LanguageModel,
+func NewAs(pod *identity.Identity, spec *v1beta1.ChatModelConfigSpec, client *http.Client) (fantasy.LanguageModel,
 	error) {
 	protocol, err := protocolOf(spec, "")
 	if err != nil {
@@ -57,10 +57,10 @@ func (s signed) Request(ctx context.Context, call *fantasy.Call) (*wire.Request,
 }
 
 // modelOf is the model that is called by the protocol.
-func modelOf(protocol wire.Protocol, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) fantasy.LanguageModel {
+func modelOf(protocol wire.Protocol, spec *v1beta1.ChatModelConfigSpec, client *http.Client) fantasy.LanguageModel {
 	spoken := finish.ProtocolOf(spec)
 	limits := httpguard.ModelLimits
-	limits.Binary = spec.Provider == v1alpha1.ProviderBedrock
+	limits.Binary = spec.Provider == v1beta1.ProviderBedrock
 	client = httpguard.Guard(client, limits)
 	model := fantasy.LanguageModel(wire.NewModel(protocol, client, spec))
 	if spoken == finish.Responses {
@@ -70,7 +70,7 @@ func modelOf(protocol wire.Protocol, spec *v1alpha1.ChatModelConfigSpec, client 
 }
 
 // protocolOf is the protocol, as the provider of the configuration speaks it.
-func protocolOf(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (protocol wire.Protocol, err error) {
+func protocolOf(spec *v1beta1.ChatModelConfigSpec, apiKey string) (protocol wire.Protocol, err error) {
 	switch finish.ProtocolOf(spec) {
 	case finish.Messages:
 		protocol = messages.New(spec, apiKey)

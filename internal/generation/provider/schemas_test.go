@@ -11,7 +11,7 @@ import (
 	"charm.land/fantasy"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/text/jsonschema"
@@ -50,9 +50,9 @@ const inPlace = `{"type":"object","additionalProperties":false,"required":["quer
 // offering puts a client's tool with that schema into a call.
 func offering(schema string) func(*fantasy.Call) {
 	return func(call *fantasy.Call) {
-		client := []v1alpha1.ClientTool{{Name: "search_all", Description: "Searches.",
+		client := []v1beta1.ClientTool{{Name: "search_all", Description: "Searches.",
 			InputSchema: &runtime.RawExtension{Raw: []byte(schema)}}}
-		for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: client}) {
+		for _, tool := range tools.OfClient(&v1beta1.ChatTools{Client: client}) {
 			call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name, Description: tool.Description,
 				InputSchema: tool.InputSchema})
 		}
@@ -127,7 +127,7 @@ func TestSchemasAreWholeBesideProviderTools(t *testing.T) {
 		spec, server := providertest.Specs[name], &providertest.Scripted{Replies: providertest.Events(`{}`)}
 		_, _ = server.Ask(t, spec, func(call *fantasy.Call) {
 			own, _ := provider.OwnTools(&spec,
-				&v1alpha1.ChatTools{Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}})
+				&v1beta1.ChatTools{Provider: []v1beta1.ProviderTool{v1beta1.ProviderWebSearch}})
 			call.Tools = own
 			offering(foreign)(call)
 		})
@@ -161,8 +161,8 @@ func TestLargeNumbersOfSchemasReachEveryProvider(t *testing.T) {
 			"the reply":           answering(output),
 			"the reply by a tool": answering(output),
 		} {
-			if spec.StructuredOutput = v1alpha1.StructuredOutputNative; of == "the reply by a tool" {
-				spec.StructuredOutput = v1alpha1.StructuredOutputTool
+			if spec.StructuredOutput = v1beta1.StructuredOutputNative; of == "the reply by a tool" {
+				spec.StructuredOutput = v1beta1.StructuredOutputTool
 			}
 			t.Run(name+" "+of, func(t *testing.T) {
 				server := &providertest.Scripted{Replies: providertest.Events(`{}`)}

@@ -14,7 +14,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/check"
@@ -83,16 +83,16 @@ data: [DONE]
 )
 
 var (
-	behindOpenRouter = providertest.Protocol{Provider: v1alpha1.ProviderOpenRouter}
-	behindVercel     = providertest.Protocol{Provider: v1alpha1.ProviderVercel}
-	azureChat        = providertest.Protocol{Provider: v1alpha1.ProviderAzure,
-		Transport: v1alpha1.TransportChatCompletions}
-	azureResponses = providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}
+	behindOpenRouter = providertest.Protocol{Provider: v1beta1.ProviderOpenRouter}
+	behindVercel     = providertest.Protocol{Provider: v1beta1.ProviderVercel}
+	azureChat        = providertest.Protocol{Provider: v1beta1.ProviderAzure,
+		Transport: v1beta1.TransportChatCompletions}
+	azureResponses = providertest.Protocol{Provider: v1beta1.ProviderAzure, Transport: v1beta1.TransportResponses}
 )
 
 // produced is the usage of a call that produced 50 tokens, so many of them reasoning.
-func produced(reasoning int64) v1alpha1.TokenUsage {
-	return v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: reasoning,
+func produced(reasoning int64) v1beta1.TokenUsage {
+	return v1beta1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: reasoning,
 		TotalTokens: 150}
 }
 
@@ -109,7 +109,7 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		protocol providertest.Protocol
 		model    string
 		stream   string
-		want     v1alpha1.TokenUsage
+		want     v1beta1.TokenUsage
 	}{
 		"OpenAI's chat":                        {providertest.Chat, "", chatUsage(50, 20, 150), produced(20)},
 		"OpenAI's chat, mostly thought":        {providertest.Chat, "", chatUsage(50, 45, 150), produced(45)},
@@ -122,17 +122,17 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		"xAI, half of it thought":              {providertest.Compatible, "", chatUsage(25, 25, 150), produced(25)},
 		"xAI, mostly thought":                  {providertest.Compatible, "", chatUsage(5, 45, 150), produced(45)},
 		"a server whose total lacks it":        {providertest.Compatible, "", chatUsage(5, 45, 105), produced(45)},
-		"a server that does not count":         {providertest.Compatible, "", silentUsage, v1alpha1.TokenUsage{}},
+		"a server that does not count":         {providertest.Compatible, "", silentUsage, v1beta1.TokenUsage{}},
 		"OpenRouter":                           {behindOpenRouter, "", chatUsage(50, 20, 150), produced(20)},
 		"OpenRouter, whose total lacks it":     {behindOpenRouter, "", chatUsage(5, 45, 105), produced(45)},
 		"OpenRouter, which keeps some of it": {behindOpenRouter, "", strings.Replace(chatUsage(50, 20, 150),
-			`"cached_tokens":40`, `"cached_tokens":40,"cache_write_tokens":10`, 1), v1alpha1.TokenUsage{InputTokens: 50,
+			`"cached_tokens":40`, `"cached_tokens":40,"cache_write_tokens":10`, 1), v1beta1.TokenUsage{InputTokens: 50,
 			CacheReadTokens: 40, CacheWriteTokens: 10, OutputTokens: 50, ReasoningTokens: 20, TotalTokens: 150}},
 		"Vercel":                               {behindVercel, "openai/gpt-5", chatUsage(50, 20, 150), produced(20)},
 		"Gemini at Vercel":                     {behindVercel, "google/gemini-3-pro", chatUsage(30, 20, 130), produced(20)},
 		"Gemini at Vercel, half of it thought": {behindVercel, "google/gemini-3-pro", chatUsage(25, 25, 125), produced(25)},
 		"Gemini at Vercel, mostly thought":     {behindVercel, "google/gemini-3-pro", chatUsage(5, 45, 105), produced(45)},
-		"Claude": {providertest.Claude, "", claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40,
+		"Claude": {providertest.Claude, "", claudeUsage, v1beta1.TokenUsage{InputTokens: 60, CacheReadTokens: 40,
 			CacheWriteTokens: 5, OutputTokens: 50, TotalTokens: 155}},
 		"Gemini counts the thoughts beside it": {providertest.Gemini, "", geminiUsage, produced(20)},
 		"Gemini counts the thoughts within it": {providertest.Gemini, "",
@@ -171,7 +171,7 @@ func TestGeminisCountsSurviveAnyCutOfTheStream(t *testing.T) {
 }
 
 // usageOver is the usage of a call that is answered with the stream.
-func usageOver(t *testing.T, p providertest.Protocol, name, stream string) v1alpha1.TokenUsage {
+func usageOver(t *testing.T, p providertest.Protocol, name, stream string) v1beta1.TokenUsage {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -196,7 +196,7 @@ func modelAt(t *testing.T, p providertest.Protocol, name, address string) fantas
 	return model
 }
 
-func usageAt(t *testing.T, p providertest.Protocol, name, address string) v1alpha1.TokenUsage {
+func usageAt(t *testing.T, p providertest.Protocol, name, address string) v1beta1.TokenUsage {
 	t.Helper()
 	stream, err := modelAt(t, p, name, address).Stream(t.Context(), question)
 	check.OK(t, err)

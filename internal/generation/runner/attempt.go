@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/generation/captions"
@@ -32,11 +32,11 @@ var errMovedOn = errors.New("the chat has moved on")
 // attempt is one attempt at one step.
 type attempt struct {
 	runner    *Runner
-	chat      *v1alpha1.Chat // a copy, which settle changes
+	chat      *v1beta1.Chat // a copy, which settle changes
 	fence     fence.Fence
 	startedAt time.Time
 	// settleErr is why the settings of the chat are unknown; nil if they are known.
-	settleErr *v1alpha1.GenerationError
+	settleErr *v1beta1.GenerationError
 	// commandsRefused is why MCP servers of the chat may not run in the workspace; empty if they may.
 	commandsRefused string
 	log             *slog.Logger
@@ -53,7 +53,7 @@ func (a *attempt) abandon(cause error) {
 	a.interrupt(cause)
 }
 
-func (r *Runner) newAttempt(chat *v1alpha1.Chat, of fence.Fence, observed *observe.Attempt) *attempt {
+func (r *Runner) newAttempt(chat *v1beta1.Chat, of fence.Fence, observed *observe.Attempt) *attempt {
 	log := r.options.Log.With(slog.Group("attempt",
 		slog.String("chat", chat.Name), slog.Int64("historyVersion", of.HistoryVersion), slog.Int("number", int(of.Attempt))))
 	return &attempt{
@@ -76,8 +76,8 @@ func (a *attempt) settle(ctx context.Context) {
 }
 
 // interruptIfRequested interrupts the attempt if the chat requests it. a may be nil.
-func (a *attempt) interruptIfRequested(chat *v1alpha1.Chat, of fence.Fence) {
-	if a != nil && a.fence == of && chat.Status.Phase == v1alpha1.ChatInterrupting {
+func (a *attempt) interruptIfRequested(chat *v1beta1.Chat, of fence.Fence) {
+	if a != nil && a.fence == of && chat.Status.Phase == v1beta1.ChatInterrupting {
 		a.interrupt(step.ErrInterrupted)
 	}
 }
@@ -90,10 +90,10 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 	a.settle(ctx)
 	performer := a.runner.steps.Performer(step.Task{
 		Chat: a.chat, Fence: a.fence, Observed: a.observed, Log: a.log, CommandsRefused: a.commandsRefused,
-		BeforeReply: func(t *models.Target, messages []v1alpha1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
+		BeforeReply: func(t *models.Target, messages []v1beta1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
 	})
 	performer.Prepare(working)
-	load := sync.OnceValues(func() ([]v1alpha1.ChatMessage, error) { return a.load(ctx) })
+	load := sync.OnceValues(func() ([]v1beta1.ChatMessage, error) { return a.load(ctx) })
 	go func() { _, _ = load() }() // while the relay opens the episode
 	opening, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
@@ -126,16 +126,16 @@ const relayTimeout = 2 * time.Second
 // afterCrash is the outcome of an attempt that a former process of this pod has begun: its published parts, if it was
 // interrupted or has results of tools. Otherwise it is lost.
 func (a *attempt) afterCrash(
-	ctx, working context.Context, performer *step.Performer, messages []v1alpha1.ChatMessage,
+	ctx, working context.Context, performer *step.Performer, messages []v1beta1.ChatMessage,
 ) step.Outcome {
 	action := a.chat.Status.Generation.Action
 	switch {
 	case a.settleErr != nil:
 		return step.Failed(a.settleErr)
-	case !step.Interrupted(working) && action != v1alpha1.ActionExecuteTools:
-		return step.Outcome{Kind: v1alpha1.OutcomeLost}
-	case action == v1alpha1.ActionCompact:
-		return step.Outcome{Kind: v1alpha1.OutcomeInterrupted}
+	case !step.Interrupted(working) && action != v1beta1.ActionExecuteTools:
+		return step.Outcome{Kind: v1beta1.OutcomeLost}
+	case action == v1beta1.ActionCompact:
+		return step.Outcome{Kind: v1beta1.OutcomeInterrupted}
 	}
 	reading, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
@@ -148,15 +148,15 @@ func (a *attempt) afterCrash(
 
 // perform performs the step. A panic must not end the other chats of this pod.
 func (a *attempt) perform(
-	ctx context.Context, performer *step.Performer, messages []v1alpha1.ChatMessage, err error, to step.Publisher,
+	ctx context.Context, performer *step.Performer, messages []v1beta1.ChatMessage, err error, to step.Publisher,
 ) (o step.Outcome) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			// The panic itself can quote content.
 			a.log.ErrorContext(ctx, "an attempt failed unexpectedly",
 				slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(runtimedebug.Stack())))
-			o = step.Failed(&v1alpha1.GenerationError{
-				Reason: v1alpha1.ErrorInternal, Message: "The step failed unexpectedly",
+			o = step.Failed(&v1beta1.GenerationError{
+				Reason: v1beta1.ErrorInternal, Message: "The step failed unexpectedly",
 				Advice: "See the log of pod " + a.runner.options.Pod + ", then send a message to try again",
 			})
 		}
@@ -167,8 +167,8 @@ func (a *attempt) perform(
 	case err != nil:
 		return step.Failed(historyError(a.chat, err))
 	case a.chat.Status.History.Length == 0:
-		return step.Failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorHistoryInconsistent, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name),
+		return step.Failed(&v1beta1.GenerationError{
+			Reason: v1beta1.ErrorHistoryInconsistent, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name),
 			Advice: "Send one",
 		})
 	}
@@ -179,10 +179,10 @@ func (a *attempt) perform(
 }
 
 // authorOf is who created the message of the turn; empty if unknown.
-func authorOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) string {
+func authorOf(chat *v1beta1.Chat, messages []v1beta1.ChatMessage) string {
 	for _, m := range messages {
 		if turn := chat.Status.Turn; turn != nil && m.Name == turn.Message {
-			return m.Annotations[v1alpha1.AnnotationCreatedBy]
+			return m.Annotations[v1beta1.AnnotationCreatedBy]
 		}
 	}
 	return ""
@@ -190,18 +190,18 @@ func authorOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) string {
 
 // load reads the history. It retries errors of the API server, and edits that the chat has not seen yet, which will end
 // this attempt.
-func (a *attempt) load(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
-	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
+func (a *attempt) load(ctx context.Context) ([]v1beta1.ChatMessage, error) {
+	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) ([]v1beta1.ChatMessage, error) {
 		return a.runner.histories.Load(ctx, a.chat)
 	}, chain.Broken)
 }
 
-func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
+func historyError(chat *v1beta1.Chat, err error) *v1beta1.GenerationError {
 	message := fmt.Sprintf("The history of chat %s cannot be used: %s", chat.Name, clip.Ellipsis(err.Error(), 300))
 	if missing, ok := errors.AsType[*history.MissingError](err); ok {
 		message = fmt.Sprintf("Message %s of chat %s is missing: it was deleted", missing.Parent, chat.Name)
 	}
-	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorHistoryInconsistent, Message: message,
+	return &v1beta1.GenerationError{Reason: v1beta1.ErrorHistoryInconsistent, Message: message,
 		Advice: "Start a new chat"}
 }
 

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -48,28 +48,28 @@ func TestStepIsOneMessageWithItsAccount(t *testing.T) {
 	script := reply(modelserver.Think("It is ", "a capital."), modelserver.Say("\n", "Paris", ".\nOf course."))
 	script.Rules[0].Reply.Usage = &modelserver.Usage{Input: 100, Output: 50, Cached: 40, Reasoning: 20}
 	p := startPod(t, script, nil)
-	c := p.newChat("capital", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
+	c := p.newChat("capital", func(s *v1beta1.ChatSpec) { s.SystemPrompt = "Be brief." })
 	c.ask("capital-prompt", "What is the capital of France?")
 	m := c.result()
 	check.Equal(t, "the name", "capital-1-1", m.Name)
-	check.Equal(t, "the owner", []metav1.OwnerReference{{APIVersion: "parley.dev/v1alpha1", Kind: "Chat", Name: "capital",
+	check.Equal(t, "the owner", []metav1.OwnerReference{{APIVersion: "parley.dev/v1beta1", Kind: "Chat", Name: "capital",
 		UID: c.chat.UID, Controller: new(true)}}, m.OwnerReferences)
-	check.Equal(t, "the message", v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "capital"}, Role: v1alpha1.RoleAssistant, Parent: "capital-prompt",
-		Index: new(int64(1)), Follows: c.chat.Status.Internal.Tail, Parts: []v1alpha1.MessagePart{
-			{Type: v1alpha1.PartReasoning, Text: new("It is a capital.")},
-			{Type: v1alpha1.PartText, Text: new("\nParis.\nOf course.")}},
-		Generation: &v1alpha1.MessageGeneration{
-			ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: p.name,
-			Outcome: v1alpha1.OutcomeCompleted, FinishReason: "stop", ReplyOutcome: v1alpha1.ReplyComplete, Preview: "Paris.",
-			Title: "What is the capital of France?", TitleSource: v1alpha1.TitleFromFirstWords,
-			Model: &v1alpha1.ModelIdentity{Config: "default", Provider: "openai-compatible", Name: "scripted"},
-			Usage: &v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
+	check.Equal(t, "the message", v1beta1.ChatMessageSpec{
+		ChatRef: v1beta1.ChatReference{Name: "capital"}, Role: v1beta1.RoleAssistant, Parent: "capital-prompt",
+		Index: new(int64(1)), Follows: c.chat.Status.Internal.Tail, Parts: []v1beta1.MessagePart{
+			{Type: v1beta1.PartReasoning, Text: new("It is a capital.")},
+			{Type: v1beta1.PartText, Text: new("\nParis.\nOf course.")}},
+		Generation: &v1beta1.MessageGeneration{
+			ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1, Action: v1beta1.ActionGenerateAssistant, Pod: p.name,
+			Outcome: v1beta1.OutcomeCompleted, FinishReason: "stop", ReplyOutcome: v1beta1.ReplyComplete, Preview: "Paris.",
+			Title: "What is the capital of France?", TitleSource: v1beta1.TitleFromFirstWords,
+			Model: &v1beta1.ModelIdentity{Config: "default", Provider: "openai-compatible", Name: "scripted"},
+			Usage: &v1beta1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
 				TotalTokens: 150},
-			Context: &v1alpha1.ContextStatus{Tokens: 100, Replies: 1},
+			Context: &v1beta1.ContextStatus{Tokens: 100, Replies: 1},
 		},
-	}, m.Spec, cmpopts.IgnoreFields(v1alpha1.MessageGeneration{}, "StartedAt", "FinishedAt", "ResponseID", "RequestID",
-		"ModelMilliseconds"), cmpopts.IgnoreFields(v1alpha1.MessagePart{}, "StartedAt", "FinishedAt"))
+	}, m.Spec, cmpopts.IgnoreFields(v1beta1.MessageGeneration{}, "StartedAt", "FinishedAt", "ResponseID", "RequestID",
+		"ModelMilliseconds"), cmpopts.IgnoreFields(v1beta1.MessagePart{}, "StartedAt", "FinishedAt"))
 	g := m.Spec.Generation
 	check.Equal(t, "it took from", []any{false, false}, []any{g.StartedAt.IsZero(), g.FinishedAt.Before(&g.StartedAt)})
 	text, types := p.relay.heard(c.fence())
@@ -131,9 +131,9 @@ func TestToolsRunAndTheHistoryIsKept(t *testing.T) {
 	calls := c.result()
 	check.Equal(t, "calls", 2, int(calls.Spec.Generation.PendingCalls))
 	reads(1, 0)
-	c.commit(calls, v1alpha1.ActionExecuteTools)
+	c.commit(calls, v1beta1.ActionExecuteTools)
 	results := c.result()
-	check.Equal(t, "the role", v1alpha1.RoleTool, results.Spec.Role)
+	check.Equal(t, "the role", v1beta1.RoleTool, results.Spec.Role)
 	for i, want := range []string{"1970-01-01T09:00:00+09:00", "current_time"} {
 		got := results.Spec.Parts[i].ToolResult
 		check.Equal(t, "result", []any{calls.Spec.Parts[i].ToolCall.ID, i == 1}, []any{got.ID, got.IsError})
@@ -143,7 +143,7 @@ func TestToolsRunAndTheHistoryIsKept(t *testing.T) {
 	slices.Sort(types) // The two calls run at the same time.
 	check.Equal(t, "what the relay heard",
 		[]parts.Type{parts.ToolResult, parts.ToolResult, parts.ToolStart, parts.ToolStart}, types)
-	c.commit(results, v1alpha1.ActionGenerateAssistant)
+	c.commit(results, v1beta1.ActionGenerateAssistant)
 	answer := c.result()
 	check.Contains(t, answer.Spec.Text(), "1970-01-01T09:00:00+09:00")
 	reads(0, 0)
@@ -164,7 +164,7 @@ func TestColdPodListsALongHistoryOnce(t *testing.T) {
 		c.ask(name, questions[i])
 		if i == 0 { // A message that was read before its status was written keeps its place.
 			c.ended("Failed Overloaded")
-			c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
+			c.write(func(s *v1beta1.ChatStatus) { s.Generation.Attempt = 2 })
 		}
 		m := c.ended("Completed: Fine.")
 		c.commit(m, "")
@@ -181,7 +181,7 @@ func TestColdPodListsALongHistoryOnce(t *testing.T) {
 	m := c.message("long-last")
 	m.Spec.Content = "the new words"
 	check.OK(t, cluster.Client.Update(t.Context(), m))
-	c.write(func(s *v1alpha1.ChatStatus) {
+	c.write(func(s *v1beta1.ChatStatus) {
 		s.History.Version++
 		s.Turn.HistoryVersion, s.Internal.Turn.ContentHash = s.History.Version, hashOf("the new words")
 		s.History.ContextStart = s.Turn.Index
@@ -199,7 +199,7 @@ func TestBrokenHistorySaysWhatIsWrong(t *testing.T) {
 		"length": "The history of chat length cannot be used",
 	} {
 		c := p.newChat(name, nil)
-		c.ask(name+"-u", "hello", func(s *v1alpha1.ChatStatus) {
+		c.ask(name+"-u", "hello", func(s *v1beta1.ChatStatus) {
 			if s.History.Length = 2; name == "gap" {
 				s.Internal.Tail[0].Parent, s.Internal.Tail[0].Position = "gap-gone", 1
 			}
@@ -217,19 +217,19 @@ func TestSummariesOfTurnAndContextAreMessages(t *testing.T) {
 	p := startPod(t, script, nil)
 	c := p.newChat("summed", nil)
 	c.config = "captioned"
-	c.ask("summed-u", "hello", func(s *v1alpha1.ChatStatus) { s.Turn.SummarySource = v1alpha1.TurnSummaryFromState })
+	c.ask("summed-u", "hello", func(s *v1beta1.ChatStatus) { s.Turn.SummarySource = v1beta1.TurnSummaryFromState })
 	reply := c.ended("Completed: Paris")
-	var summary *v1alpha1.ChatMessage
+	var summary *v1beta1.ChatMessage
 	p.eventually("there is a summary", func() bool { summary = c.message("summed-2-summary"); return summary != nil })
 	check.Equal(t, "the summary of the turn", "Named a capital", summary.Spec.Generation.TurnSummary)
-	c.commit(reply, v1alpha1.ActionCompact)
+	c.commit(reply, v1beta1.ActionCompact)
 	summary = c.ended("Completed: Paris")
-	check.Equal(t, "that of the context", []any{v1alpha1.RoleSystem, v1alpha1.VisibleToModel},
+	check.Equal(t, "that of the context", []any{v1beta1.RoleSystem, v1beta1.VisibleToModel},
 		[]any{summary.Spec.Role, summary.Spec.Visibility})
 	c.commit(summary, "")
-	c.write(func(s *v1alpha1.ChatStatus) { // The message of the turn is no longer in the context.
+	c.write(func(s *v1beta1.ChatStatus) { // The message of the turn is no longer in the context.
 		s.History.ContextStart = *summary.Spec.Index
-		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+		s.Generation = c.assignment(v1beta1.ActionGenerateAssistant, 1)
 	})
 	c.ended("Completed: Paris")
 }
@@ -290,7 +290,7 @@ func TestOddRepliesBecomeMessages(t *testing.T) {
 			c := p.newChat(name, nil)
 			c.config = name
 			c.ask(name+"-u", "hello")
-			u := cmp.Or(c.result().Spec.Generation.Usage, &v1alpha1.TokenUsage{})
+			u := cmp.Or(c.result().Spec.Generation.Usage, &v1beta1.TokenUsage{})
 			check.Equal(t, "usage is negative", []any{false, false}, []any{u.TotalTokens < 0, u.InputTokens < 0})
 		})
 	}
@@ -300,33 +300,33 @@ func TestOddRepliesBecomeMessages(t *testing.T) {
 func TestRetriedCallIsOneRecording(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, failsOnce(529, "Paris"), nil)
-	c := p.newChat("again", func(s *v1alpha1.ChatSpec) {
+	c := p.newChat("again", func(s *v1beta1.ChatSpec) {
 		s.SystemPrompt = "My key is " + modeltest.Key
-		s.Debug = &v1alpha1.DebugSettings{Enabled: true, ExpireAfterSeconds: new(int32(600))}
+		s.Debug = &v1beta1.DebugSettings{Enabled: true, ExpireAfterSeconds: new(int32(600))}
 	})
-	var step *v1alpha1.ChatDebugStep
-	recorded := func(state v1alpha1.DebugState) {
+	var step *v1beta1.ChatDebugStep
+	recorded := func(state v1beta1.DebugState) {
 		t.Helper()
-		step = chattest.In(p.ns, &v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "again-1-generateassistant"}})
+		step = chattest.In(p.ns, &v1beta1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "again-1-generateassistant"}})
 		p.eventually("the call is recorded", func() bool { return p.read(step) && step.State == state })
 	}
 	began := time.Now()
 	c.ask("again-u", "hello")
 	c.ended("Failed Overloaded")
-	recorded(v1alpha1.DebugError)
+	recorded(v1beta1.DebugError)
 	check.Equal(t, "the error", 529, int(step.Error.StatusCode))
-	expires, err := time.Parse(time.RFC3339, step.Annotations[v1alpha1.AnnotationExpiresAt])
+	expires, err := time.Parse(time.RFC3339, step.Annotations[v1beta1.AnnotationExpiresAt])
 	check.Equal(t, "it expires", []any{nil, false, false},
 		[]any{err, expires.Before(began.Add(599 * time.Second)), expires.After(time.Now().Add(601 * time.Second))})
 	check.Equal(t, "the owner", c.chat.UID, step.OwnerReferences[0].UID)
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
+	c.write(func(s *v1beta1.ChatStatus) { s.Generation = nil })
 	p.drain()
 	<-p.ended
 	p.stop()
 	p.launch(nil)
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2) })
+	c.write(func(s *v1beta1.ChatStatus) { s.Generation = c.assignment(v1beta1.ActionGenerateAssistant, 2) })
 	c.ended("Completed: Paris")
-	recorded(v1alpha1.DebugCompleted)
+	recorded(v1beta1.DebugCompleted)
 	var codes []int32
 	for _, attempt := range step.Attempts {
 		codes = append(codes, attempt.Exchanges[0].StatusCode)
@@ -354,7 +354,7 @@ func TestHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
 	asking.Wait()
 	for _, c := range conversations {
 		m := c.result()
-		check.Equal(t, c.chat.Name, []any{v1alpha1.OutcomeCompleted, 2},
+		check.Equal(t, c.chat.Name, []any{v1beta1.OutcomeCompleted, 2},
 			[]any{m.Spec.Generation.Outcome, m.Spec.Generation.PendingCalls})
 		c.commit(m, "")
 	}

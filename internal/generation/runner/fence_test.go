@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/stream/publish"
@@ -56,7 +56,7 @@ func TestAttemptEndsWhenItsFenceMovesOn(t *testing.T) {
 	t.Parallel()
 	c := hanging(t, nil)
 	first := c.resultName()
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2) })
+	c.write(func(s *v1beta1.ChatStatus) { s.Generation = c.assignment(v1beta1.ActionGenerateAssistant, 2) })
 	check.Equal(t, "the attempt", 2, int(c.ended("Completed: Paris").Spec.Generation.Attempt))
 	c.aborted()
 	c.stop()
@@ -73,13 +73,13 @@ func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
 	c.ask("edited-u", "hello")
 	check.OK(t, p.models.WaitForRequests(t.Context(), 1))
 	c.label("while-the-model-speaks")
-	c.write(func(s *v1alpha1.ChatStatus) { s.LastReply = "something else" })
+	c.write(func(s *v1beta1.ChatStatus) { s.LastReply = "something else" })
 	c.ended("Completed: Well, never.")
 	c.label("when-the-result-is-there")
 	// The chat comes back with the fence that it had, as after a watch that was interrupted.
 	again := *c.chat.Status.Generation
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = &again })
+	c.write(func(s *v1beta1.ChatStatus) { s.Generation = nil })
+	c.write(func(s *v1beta1.ChatStatus) { s.Generation = &again })
 	p.settled()
 	requests := p.models.Requests()
 	check.Equal(t, "requests, the second by settled; the first is aborted", []any{2, false},
@@ -122,9 +122,9 @@ func crashed(t *testing.T, script modelserver.Script, version int64, left ...par
 		Open(t.Context(), fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: version, Attempt: 1})
 	check.OK(t, err)
 	for _, part := range left {
-		role := v1alpha1.RoleTool
+		role := v1beta1.RoleTool
 		if part.Type == parts.Text {
-			role = v1alpha1.RoleAssistant
+			role = v1beta1.RoleAssistant
 		}
 		opened.Publish(string(role), part)
 	}
@@ -138,7 +138,7 @@ func TestAttemptAFormerLifeBeganIsLost(t *testing.T) {
 	c.ask("crashed-u", "hello")
 	c.ended("Lost")
 	check.Equal(t, "calls", 0, len(c.models.Requests()))
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
+	c.write(func(s *v1beta1.ChatStatus) { s.Generation.Attempt = 2 })
 	c.ended("Completed: Paris")
 }
 
@@ -165,7 +165,7 @@ func TestCrashedBatchKeepsTheRelaysResults(t *testing.T) {
 		parts.Part{Type: parts.ToolStart, ID: "call_1", Name: "current_time"},
 		parts.Part{Type: parts.ToolResult, ID: "call_1", Name: "current_time", Text: "noon"})
 	c.ask("crashed-u", "Do both.")
-	c.commit(c.result(), v1alpha1.ActionExecuteTools)
+	c.commit(c.result(), v1beta1.ActionExecuteTools)
 	m := c.ended("Completed: ")
 	check.Equal(t, "the result that was there", "noon", m.Spec.Parts[0].ToolResult.Output)
 	check.Contains(t, m.Spec.Parts[1].ToolResult.Output, "1970-01-01") // The clock may be read again.
@@ -247,10 +247,10 @@ var departures = map[string]struct {
 		check.OK(c.t, cluster.Client.Delete(c.t.Context(), c.chat))
 	}, true},
 	"given to another pod": {func(c *conversation) {
-		c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt, s.Generation.Pod = 2, "generation-1" })
+		c.write(func(s *v1beta1.ChatStatus) { s.Generation.Attempt, s.Generation.Pod = 2, "generation-1" })
 	}, false},
 	"taken away": {func(c *conversation) {
-		c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
+		c.write(func(s *v1beta1.ChatStatus) { s.Generation = nil })
 	}, false},
 }
 
@@ -309,13 +309,13 @@ func TestOnlyDeletionOfTheChatInterruptsACall(t *testing.T) {
 				p := startPod(t, reply(modelserver.Call("wait", `{}`)), func(_ *pod, o *runner.Options) {
 					o.Tools = tools.NewRegistry(tool)
 				})
-				c := p.newChat("waits", func(s *v1alpha1.ChatSpec) {
+				c := p.newChat("waits", func(s *v1beta1.ChatSpec) {
 					if parent != "" {
-						s.ParentRef = &v1alpha1.ChatReference{Name: parent}
+						s.ParentRef = &v1beta1.ChatReference{Name: parent}
 					}
 				})
 				c.ask("waits-prompt", "Wait.")
-				c.commit(c.result(), v1alpha1.ActionExecuteTools)
+				c.commit(c.result(), v1beta1.ActionExecuteTools)
 				<-tool.begun
 				c.left(departure.leave, func() { check.Equal(t, "interrupted", departure.gone, <-tool.told) })
 			})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 )
 
@@ -68,7 +68,7 @@ func (r *Runner) checkWatch(ctx context.Context) error {
 }
 
 // isMissed reports whether the chat has an attempt for this pod that never began. The caller holds mu.
-func (r *Runner) isMissed(chat *v1alpha1.Chat) bool {
+func (r *Runner) isMissed(chat *v1beta1.Chat) bool {
 	if chat.Status.Generation == nil || !chat.DeletionTimestamp.IsZero() {
 		return false
 	}

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/captions"
@@ -66,20 +66,20 @@ func TestSummaryIsNotAskedForAfterNextAttempt(t *testing.T) {
 			r := &Runner{options: Options{Log: slog.New(slog.DiscardHandler), Now: time.Now}, attempts: map[string]*attempt{}}
 			observer := observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
 			r.captions = captions.New(captions.Options{Observer: observer, Now: time.Now})
-			chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
-			chat.Status.Turn = &v1alpha1.TurnStatus{SummarySource: v1alpha1.TurnSummaryFromState}
-			config := &v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{
-				Provider: v1alpha1.ProviderOpenAICompatible, TurnSummaries: &v1alpha1.CaptionSettings{},
+			chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+			chat.Status.Turn = &v1beta1.TurnStatus{SummarySource: v1beta1.TurnSummaryFromState}
+			config := &v1beta1.ChatModelConfig{Spec: v1beta1.ChatModelConfigSpec{
+				Provider: v1beta1.ProviderOpenAICompatible, TurnSummaries: &v1beta1.CaptionSettings{},
 			}}
 			if c.next != nil {
 				r.attempts["u"] = c.next
 			}
 			model := &silentModel{}
 			a := r.newAttempt(chat, fence.Fence{ChatUID: "u", HistoryVersion: 1, Attempt: 1}, nil)
-			a.summarize(t.Context(), &models.Target{Config: config, Model: model}, &v1alpha1.ChatMessageSpec{
-				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Done.")}},
-				Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted,
-					Action: v1alpha1.ActionGenerateAssistant},
+			a.summarize(t.Context(), &models.Target{Config: config, Model: model}, &v1beta1.ChatMessageSpec{
+				Parts: []v1beta1.MessagePart{{Type: v1beta1.PartText, Text: new("Done.")}},
+				Generation: &v1beta1.MessageGeneration{Outcome: v1beta1.OutcomeCompleted,
+					Action: v1beta1.ActionGenerateAssistant},
 			})
 			r.captions.Stop()
 			check.Equal(t, "a summary is asked for", c.want, model.asked.Load())
@@ -103,21 +103,21 @@ func TestAbandonedAttemptWritesNothingOnceItsStepEnds(t *testing.T) {
 }
 
 // version is a ChatClass of the name with a preamble that says which one it is.
-func version(uid types.UID, generation int64, says string) *v1alpha1.ChatClass {
-	class := chattest.In("ns", chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Preamble = says }))
+func version(uid types.UID, generation int64, says string) *v1beta1.ChatClass {
+	class := chattest.In("ns", chattest.Class("coder", func(s *v1beta1.ChatClassSpec) { s.Preamble = says }))
 	class.UID, class.Generation = uid, generation
 	return class
 }
 
 func TestStepUsesItsClassOrANewerOne(t *testing.T) {
-	everybody := func(generation int64, says string) *v1alpha1.ChatClass {
+	everybody := func(generation int64, says string) *v1beta1.ChatClass {
 		class := version("n", generation, "not of this chat's class")
 		class.Name, class.Spec.NamespacePreamble = "everybody", says
 		return class
 	}
 	for name, c := range map[string]struct {
 		// watched and read are the chat's class and that of the namespace, as the watch has brought it and as it is.
-		watched, watchedAll, read, readAll *v1alpha1.ChatClass
+		watched, watchedAll, read, readAll *v1beta1.ChatClass
 		want                               string
 	}{
 		"the watch has that version": {watched: version("a", 2, "watched"), want: "watched"},
@@ -137,18 +137,18 @@ func TestStepUsesItsClassOrANewerOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := modeltest.New(t, modelserver.Script{})
-			api.Classes = map[string]*v1alpha1.ChatClass{"coder": c.read, "everybody": c.readAll}
+			api.Classes = map[string]*v1beta1.ChatClass{"coder": c.read, "everybody": c.readAll}
 			all := newClasses(api.API, "ns", nil)
-			for _, class := range []*v1alpha1.ChatClass{c.watched, c.watchedAll} {
+			for _, class := range []*v1beta1.ChatClass{c.watched, c.watchedAll} {
 				if class == nil {
 					continue
 				}
 				check.OK(t, all.informer.GetStore().Add(class))
 			}
 			chat := chattest.In("ns", chattest.Chat("c"))
-			chat.Status.ChatClass = &v1alpha1.AppliedChatClass{Name: "coder", UID: "a", Generation: 2}
+			chat.Status.ChatClass = &v1beta1.AppliedChatClass{Name: "coder", UID: "a", Generation: 2}
 			if c.watchedAll != nil {
-				chat.Status.NamespaceClass = &v1alpha1.AppliedChatClass{Name: "everybody", UID: "n", Generation: 2}
+				chat.Status.NamespaceClass = &v1beta1.AppliedChatClass{Name: "everybody", UID: "n", Generation: 2}
 			}
 			if _, err := all.apply(t.Context(), chat); err != nil {
 				t.Fatal(err)
@@ -159,11 +159,11 @@ func TestStepUsesItsClassOrANewerOne(t *testing.T) {
 }
 
 func TestClusterBoundsTheUsesOfAdvisors(t *testing.T) {
-	for uses, want := range map[int32]*v1alpha1.ChatAdvisor{
+	for uses, want := range map[int32]*v1beta1.ChatAdvisor{
 		0: {Enabled: new(false)}, 1: {Enabled: new(true), MaxUses: new(int32(1))},
 	} {
 		chat := chattest.In("ns", chattest.Chat("c"))
-		chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)}
+		chat.Spec.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true)}
 		all := newClasses(modeltest.New(t, modelserver.Script{}).API, "ns", &uses)
 		if _, err := all.apply(t.Context(), chat); err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestListsEventsAndBookmarksShowALiveWatch(t *testing.T) {
 	now, p, events := time.Unix(1000, 0), pulse{}, watch.NewFake()
 	source := p.follow(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			return &v1alpha1.ChatList{},
+			return &v1beta1.ChatList{},
 				nil
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
@@ -216,23 +216,23 @@ func TestListsEventsAndBookmarksShowALiveWatch(t *testing.T) {
 	check.OK(t, err)
 	defer watching.Stop()
 	heard("a watch that begins")
-	go events.Action(watch.Bookmark, &v1alpha1.Chat{})
+	go events.Action(watch.Bookmark, &v1beta1.Chat{})
 	check.Equal(t, "what it hands on", watch.Bookmark, (<-watching.ResultChan()).Type)
 	heard("a bookmark")
 }
 
 // watched is a runner whose watch was heard of so long ago, at an API server that answers with the status and one chat
 // of the pod.
-func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1.Chat) {
+func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1beta1.Chat) {
 	t.Helper()
-	chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
-	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Pod: "p"}
+	chat := v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+	chat.Status.Generation = &v1beta1.GenerationStatus{Attempt: 1, Pod: "p"}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(v1alpha1.ChatList{ // A short body fails the test.
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatList"},
-			Items:    []v1alpha1.Chat{chat},
+		_ = json.NewEncoder(w).Encode(v1beta1.ChatList{ // A short body fails the test.
+			TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ChatList"},
+			Items:    []v1beta1.Chat{chat},
 		})
 	}))
 	t.Cleanup(server.Close)
@@ -274,7 +274,7 @@ func TestSilentWatchThatMissesAnAttemptIsDead(t *testing.T) {
 
 func TestRunningAttemptSurvivesEvictionOfItsFence(t *testing.T) {
 	r, chat := watched(t, 0, http.StatusOK)
-	chat.Status.Phase = v1alpha1.ChatInterrupting
+	chat.Status.Phase = v1beta1.ChatInterrupting
 	var ended []error
 	end := func(err error) { ended = append(ended, err) }
 	r.attempts = map[string]*attempt{"u": {fence: attempts.Of(chat.UID, &chat.Status), cancel: end, interrupt: end}}

@@ -15,7 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
@@ -59,9 +59,9 @@ func (o observedPod) close() {
 // askTraced begins a turn as the manager would, in somebody's trace.
 func (o observedPod) askTraced(name, text string) *conversation {
 	o.t.Helper()
-	c := o.newChat(name, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be most secret." })
+	c := o.newChat(name, func(s *v1beta1.ChatSpec) { s.SystemPrompt = "Be most secret." })
 	c.config = "captioned"
-	c.ask(name+"-prompt", text, func(s *v1alpha1.ChatStatus) {
+	c.ask(name+"-prompt", text, func(s *v1beta1.ChatStatus) {
 		s.Turn.HistoryVersion, s.Turn.StartedAt, s.Turn.Traceparent = 1, new(metav1.NowMicro()), traceparent
 	})
 	return c
@@ -71,15 +71,15 @@ func (o observedPod) askTraced(name, text string) *conversation {
 func (o observedPod) clockTurn() *conversation {
 	o.t.Helper()
 	c := o.askTraced("clock", "What time is it in Tokyo?")
-	c.commit(c.result(), v1alpha1.ActionExecuteTools)
-	c.commit(c.result(), v1alpha1.ActionGenerateAssistant)
+	c.commit(c.result(), v1beta1.ActionExecuteTools)
+	c.commit(c.result(), v1beta1.ActionGenerateAssistant)
 	c.commit(c.result(), "")
 	o.eventually("all calls are over", func() bool { return len(o.models.Requests()) == 3 && o.models.InFlight() == 0 })
 	o.stop()
 	o.tracer.EndTurn(o.t.Context(), tracing.TurnEnd{ // The manager does.
 		Turn: tracing.Turn{ChatUID: string(c.chat.UID), HistoryVersion: 1, Began: c.chat.Status.Turn.StartedAt.Time,
 			Traceparent: c.chat.Status.Turn.Traceparent},
-		Ended: time.Now(), Result: string(v1alpha1.TurnAnswered),
+		Ended: time.Now(), Result: string(v1beta1.TurnAnswered),
 	})
 	o.close()
 	return c

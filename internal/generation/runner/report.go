@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/step"
@@ -30,7 +30,7 @@ type answer struct {
 
 // report creates the attempt's result, and returns it if it has. It retries until ctx is done: the answer is paid for.
 // If another message has the result's name, the chat ends the attempt.
-func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.Outcome) *v1alpha1.ChatMessageSpec {
+func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.Outcome) *v1beta1.ChatMessageSpec {
 	offer, began, reported := answer{outcome: o}, a.runner.options.Now(), false
 	spec := a.spec(performer, offer)
 	for pauses := retry.APIServer.Start(); ctx.Err() == nil; {
@@ -39,7 +39,7 @@ func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.
 		case err == nil:
 			a.observed.End(offer.outcome.Kind, offer.outcome.Err)
 			a.logEnd(ctx, offer.outcome)
-			if offer.outcome.Kind == v1alpha1.OutcomeCompleted {
+			if offer.outcome.Kind == v1beta1.OutcomeCompleted {
 				a.runner.histories.Add(a.chat, created)
 			}
 			return &spec
@@ -62,13 +62,13 @@ func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.
 // create creates a message of the chat, even if ctx ends meanwhile: the chat can continue with the result before the
 // create has returned.
 func (r *Runner) create(
-	ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec,
-) (*v1alpha1.ChatMessage, error) {
-	owner := metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))
+	ctx context.Context, chat *v1beta1.Chat, name string, spec v1beta1.ChatMessageSpec,
+) (*v1beta1.ChatMessage, error) {
+	owner := metav1.NewControllerRef(chat, v1beta1.GroupVersion.WithKind("Chat"))
 	owner.BlockOwnerDeletion = nil // It can require the right to update the chat.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
-	return r.options.Client.Messages(r.options.Namespace).Create(creating, &v1alpha1.ChatMessage{
+	return r.options.Client.Messages(r.options.Namespace).Create(creating, &v1beta1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: r.options.Namespace, OwnerReferences: []metav1.OwnerReference{*owner},
 		},
@@ -92,7 +92,7 @@ func (a *attempt) isMine(ctx context.Context, reported *bool) bool {
 	}
 	if !*reported {
 		*reported = true
-		reason := string(v1alpha1.ErrorResultNameConflict)
+		reason := string(v1beta1.ErrorResultNameConflict)
 		a.log.ErrorContext(ctx, "another message has the name of the result", slog.String("reason", reason))
 		a.observed.ResultRefused(reason)
 	}
@@ -106,10 +106,10 @@ func (a *attempt) reduce(ctx context.Context, o step.Outcome, err error) answer 
 	a.log.ErrorContext(ctx, "the API server refused the result", slog.String("reason", reason))
 	a.observed.ResultRefused(reason)
 	less := step.Outcome{Kind: o.Kind}
-	if o.Kind == v1alpha1.OutcomeCompleted || o.Kind == v1alpha1.OutcomeFailed {
+	if o.Kind == v1beta1.OutcomeCompleted || o.Kind == v1beta1.OutcomeFailed {
 		less = step.Failed(refusedError(err))
 	}
-	return answer{outcome: less.PaidFor(o.Content), bare: o.Kind != v1alpha1.OutcomeCompleted}
+	return answer{outcome: less.PaidFor(o.Content), bare: o.Kind != v1beta1.OutcomeCompleted}
 }
 
 // isFinal reports whether the API server would refuse the same object again. An API server that has just started
@@ -122,30 +122,30 @@ func (a *attempt) isFinal(err error, began time.Time) bool {
 }
 
 // refusedError is the error of a refused result. The refusal can quote the result, so only its reason is included.
-func refusedError(err error) *v1alpha1.GenerationError {
-	return &v1alpha1.GenerationError{
-		Reason:  v1alpha1.ErrorInternal,
+func refusedError(err error) *v1beta1.GenerationError {
+	return &v1beta1.GenerationError{
+		Reason:  v1beta1.ErrorInternal,
 		Message: fmt.Sprintf("The API server refused the finished step (%s)", apierrors.ReasonForError(err)),
 		Advice:  "Send a message to try again, and see the policies that bind ChatMessages",
 	}
 }
 
 // roles are those of the actions' results.
-var roles = map[v1alpha1.GenerationAction]v1alpha1.MessageRole{
-	v1alpha1.ActionGenerateAssistant: v1alpha1.RoleAssistant,
-	v1alpha1.ActionExecuteTools:      v1alpha1.RoleTool,
-	v1alpha1.ActionCompact:           v1alpha1.RoleSystem,
+var roles = map[v1beta1.GenerationAction]v1beta1.MessageRole{
+	v1beta1.ActionGenerateAssistant: v1beta1.RoleAssistant,
+	v1beta1.ActionExecuteTools:      v1beta1.RoleTool,
+	v1beta1.ActionCompact:           v1beta1.RoleSystem,
 }
 
-func (a *attempt) spec(performer *step.Performer, offer answer) v1alpha1.ChatMessageSpec {
+func (a *attempt) spec(performer *step.Performer, offer answer) v1beta1.ChatMessageSpec {
 	status := &a.chat.Status
 	role := roles[status.Generation.Action]
-	var visibility v1alpha1.MessageVisibility
-	if role == v1alpha1.RoleSystem { // A summary is for the model only.
-		visibility = v1alpha1.VisibleToModel
+	var visibility v1beta1.MessageVisibility
+	if role == v1beta1.RoleSystem { // A summary is for the model only.
+		visibility = v1beta1.VisibleToModel
 	}
-	return v1alpha1.ChatMessageSpec{
-		ChatRef:    v1alpha1.ChatReference{Name: a.chat.Name},
+	return v1beta1.ChatMessageSpec{
+		ChatRef:    v1beta1.ChatReference{Name: a.chat.Name},
 		Role:       role,
 		Visibility: visibility,
 		Parts:      offer.outcome.Content.Parts,
@@ -157,9 +157,9 @@ func (a *attempt) spec(performer *step.Performer, offer answer) v1alpha1.ChatMes
 }
 
 // account is the account of the attempt and its step.
-func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.MessageGeneration {
+func (a *attempt) account(performer *step.Performer, offer answer) *v1beta1.MessageGeneration {
 	o := offer.outcome
-	g := &v1alpha1.MessageGeneration{}
+	g := &v1beta1.MessageGeneration{}
 	if !offer.bare {
 		g = performer.Account(o)
 	}
@@ -169,7 +169,7 @@ func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.Mes
 	if offer.bare {
 		return g
 	}
-	if t := a.chat.Status.Turn; t != nil && g.Action == v1alpha1.ActionGenerateAssistant {
+	if t := a.chat.Status.Turn; t != nil && g.Action == v1beta1.ActionGenerateAssistant {
 		g.CallsCanceledReasonBefore = t.CallsCanceledReason
 	}
 	a.captions.Account(g, len(o.Content.Parts) > 0)
@@ -177,7 +177,7 @@ func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.Mes
 }
 
 // summarize asks for a summary of the turn that the reply ends, unless the chat has already continued.
-func (a *attempt) summarize(ctx context.Context, t *models.Target, reply *v1alpha1.ChatMessageSpec) {
+func (a *attempt) summarize(ctx context.Context, t *models.Target, reply *v1beta1.ChatMessageSpec) {
 	begin := a.captions.Summary(t, reply)
 	if begin == nil {
 		return

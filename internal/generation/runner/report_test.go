@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
@@ -51,12 +51,12 @@ func TestResultIsCreatedOverErrors(t *testing.T) {
 }
 
 // strangers are messages that have the name of the result, by those who made them.
-func (c *conversation) stranger(chat string, change func(*v1alpha1.MessageGeneration)) *v1alpha1.ChatMessage {
-	m := chattest.In(c.ns, chattest.Generated(c.chat.Name+"-1-1", v1alpha1.RoleAssistant, chattest.Lost()))
+func (c *conversation) stranger(chat string, change func(*v1beta1.MessageGeneration)) *v1beta1.ChatMessage {
+	m := chattest.In(c.ns, chattest.Generated(c.chat.Name+"-1-1", v1beta1.RoleAssistant, chattest.Lost()))
 	m.Spec.ChatRef.Name = chat
 	g := m.Spec.Generation
 	g.ChatUID, g.HistoryVersion, g.Attempt = string(c.chat.UID), 1, 1
-	g.Action, g.Pod = v1alpha1.ActionGenerateAssistant, c.name
+	g.Action, g.Pod = v1beta1.ActionGenerateAssistant, c.name
 	g.StartedAt, g.FinishedAt = metav1.NowMicro(), metav1.NowMicro()
 	change(g)
 	create(c.t, m)
@@ -72,7 +72,7 @@ func (p *pod) triedTwice() {
 func TestLeftoverOfADeletedChatIsNoResult(t *testing.T) {
 	t.Parallel()
 	c := startPod(t, paris, nil).newChat("again", nil)
-	leftover := c.stranger("again", func(g *v1alpha1.MessageGeneration) { g.ChatUID = "the-former-chat" })
+	leftover := c.stranger("again", func(g *v1beta1.MessageGeneration) { g.ChatUID = "the-former-chat" })
 	c.ask("again-u", "hello")
 	c.triedTwice()
 	check.OK(t, cluster.Client.Delete(t.Context(), leftover))
@@ -86,7 +86,7 @@ func TestTakenNameEndsTheAttemptOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := startPod(t, paris, nil)
 			c := p.newChat("taken", nil)
-			c.stranger(name, func(g *v1alpha1.MessageGeneration) {
+			c.stranger(name, func(g *v1beta1.MessageGeneration) {
 				if g.Pod = "stranger"; name == "another" {
 					g.ChatUID = "unused"
 				}
@@ -94,7 +94,7 @@ func TestTakenNameEndsTheAttemptOnly(t *testing.T) {
 			c.ask("taken-u", "hello")
 			p.triedTwice()
 			check.Equal(t, "times that it is logged", reported, strings.Count(p.log.String(), "ResultNameConflict"))
-			c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
+			c.write(func(s *v1beta1.ChatStatus) { s.Generation.Attempt = 2 })
 			check.Equal(t, "the next result", "taken-1-2", c.ended("Completed: Paris").Name)
 		})
 	}
@@ -119,13 +119,13 @@ func TestRefusedResultIsReplacedByLess(t *testing.T) {
 			check.Contains(t, g.Error.Text(), "refused the finished step")
 			check.Lacks(t, g.Error.Text()+p.log.String(), "Paris")
 			if bare := len(faults) > 1; bare {
-				check.Equal(t, "what comes from the provider", &v1alpha1.MessageGeneration{}, &v1alpha1.MessageGeneration{
+				check.Equal(t, "what comes from the provider", &v1beta1.MessageGeneration{}, &v1beta1.MessageGeneration{
 					Usage: g.Usage, Model: g.Model, FinishReason: g.FinishReason, Title: g.Title, TitleCall: g.TitleCall})
 			} else if g.Usage == nil || g.Usage.TotalTokens == 0 || g.TitleCall != nil {
 				t.Errorf("the reply is accounted as %+v, its title as %+v", g.Usage, g.TitleCall)
 			}
 			p.eventually("the title is there", func() bool { return len(p.models.Requests()) == 2 && p.models.InFlight() == 0 })
-			c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
+			c.write(func(s *v1beta1.ChatStatus) { s.Generation.Attempt = 2 })
 			g = c.result().Spec.Generation
 			check.Equal(t, "the title, which is paid later", []any{"Stuck pods", true}, []any{g.Title, g.TitleCall != nil})
 		})
@@ -148,7 +148,7 @@ func TestNoResultIsCreatedBehindTheFence(t *testing.T) {
 	c.ask("late-u", "hello")
 	first := c.resultName()
 	p.eventually("the create has failed", func() bool { return strings.Contains(p.log.String(), "trying again") })
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
+	c.write(func(s *v1beta1.ChatStatus) { s.Generation = nil })
 	p.drain()
 	<-p.ended // Nobody is left who tries.
 	check.Equal(t, "the result of the first", nil, p.message(first))

@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/captions"
@@ -74,12 +74,12 @@ type Options struct {
 	Keys  func(secret, key string) ([]byte, error)
 	Tools *tools.Registry
 	// The next ones are those of step.Options.
-	ClusterUnavailable func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable
-	WorkspaceContext   func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
+	ClusterUnavailable func(ctx context.Context, chat *v1beta1.Chat) *v1beta1.KubernetesUnavailable
+	WorkspaceContext   func(ctx context.Context, chat *v1beta1.Chat) (files []v1beta1.MessageFile, ok bool)
 	MCP                *mcp.Servers
-	Workspace          func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
+	Workspace          func(ctx context.Context, chat *v1beta1.Chat) (*client.Client, error)
 	// WorkspaceOwner finds the chat in whose workspace a chat works.
-	WorkspaceOwner func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
+	WorkspaceOwner func(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, error)
 	// Network configures the calls of models and of the hosts of files.
 	Network httpguard.Settings
 	// HTTP makes these calls, except those of models with their own proxy or CA bundle; nil: a client of Network.
@@ -134,7 +134,7 @@ func New(o Options) *Runner {
 	r := &Runner{options: o, histories: chain.NewLoader(o.Client), attempts: map[string]*attempt{},
 		begun: lru.New(maxFences), endings: endings{now: o.Now}}
 	configs := o.Client.ModelConfigs(o.Namespace).ListerWatcher("")
-	r.configs = cache.NewSharedIndexInformer(configs, &v1alpha1.ChatModelConfig{}, 0, nil)
+	r.configs = cache.NewSharedIndexInformer(configs, &v1beta1.ChatModelConfig{}, 0, nil)
 	r.classes = newClasses(o.Client, o.Namespace, o.AdvisorUses)
 	observed := observe.Options{
 		Namespace: o.Namespace, Pod: o.Pod, Chats: o.Capacity, Log: o.Log, Metrics: o.Metrics, Tracer: o.Tracer, Now: o.Now,
@@ -158,7 +158,7 @@ func New(o Options) *Runner {
 	})
 	r.captions = captions.New(captions.Options{
 		Pod: o.Pod, Models: answering, Observer: r.observer, Now: o.Now,
-		Create: func(ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec) error {
+		Create: func(ctx context.Context, chat *v1beta1.Chat, name string, spec v1beta1.ChatMessageSpec) error {
 			_, err := r.create(ctx, chat, name, spec)
 			return err
 		},
@@ -176,8 +176,8 @@ func (o *Options) modelClient(route httpguard.Route) *http.Client {
 }
 
 // message reads a message; nil if it does not exist, or ctx is done.
-func (r *Runner) message(ctx context.Context, name string) *v1alpha1.ChatMessage {
-	message, err := retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+func (r *Runner) message(ctx context.Context, name string) *v1beta1.ChatMessage {
+	message, err := retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1beta1.ChatMessage, error) {
 		return r.options.Client.Messages(r.options.Namespace).Get(ctx, name)
 	}, apierrors.IsNotFound)
 	if err != nil {
@@ -203,7 +203,7 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	source := r.options.Client.Chats(r.options.Namespace).ListerWatcher("status.generation.pod=" + r.options.Pod)
-	chats := cache.NewSharedIndexInformer(r.pulse.follow(source, r.options.Now), &v1alpha1.Chat{}, 0, nil)
+	chats := cache.NewSharedIndexInformer(r.pulse.follow(source, r.options.Now), &v1beta1.Chat{}, 0, nil)
 	registration, err := chats.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { r.assigned(ctx, o) },
 		UpdateFunc: func(_, o any) { r.assigned(ctx, o) },
@@ -257,7 +257,7 @@ func (r *Runner) drain() {
 // assigned handles an event of a chat of this pod. A new fence begins an attempt and ends an older one. The same fence
 // changes nothing, unless the attempt is to be interrupted.
 func (r *Runner) assigned(ctx context.Context, o any) {
-	chat, ok := o.(*v1alpha1.Chat)
+	chat, ok := o.(*v1beta1.Chat)
 	if !ok || chat.Status.Generation == nil || chat.Status.Generation.Pod != r.options.Pod {
 		return
 	}
@@ -287,7 +287,7 @@ func (r *Runner) hasBegun(of fence.Fence) bool {
 }
 
 // begin starts an attempt. The caller holds mu.
-func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) {
+func (r *Runner) begin(ctx context.Context, chat *v1beta1.Chat, of fence.Fence) {
 	chat = new(*chat) // settle changes it.
 	// lasting outlives the attempt, and ends with the process.
 	lasting, observed := r.observer.Begin(ctx, chat, of)
@@ -295,7 +295,7 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence)
 	working, interrupt := context.WithCancelCause(lasting)
 	a := r.newAttempt(chat, of, observed)
 	a.cancel, a.interrupt = cancel, interrupt
-	if chat.Status.Phase == v1alpha1.ChatInterrupting {
+	if chat.Status.Phase == v1beta1.ChatInterrupting {
 		interrupt(step.ErrInterrupted)
 	}
 	r.captions.AbandonSummary(chat.UID)
@@ -321,7 +321,7 @@ func (r *Runner) withdrawn(ctx context.Context, o any) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
-	chat, ok := o.(*v1alpha1.Chat)
+	chat, ok := o.(*v1beta1.Chat)
 	if !ok {
 		return
 	}
@@ -332,7 +332,7 @@ func (r *Runner) withdrawn(ctx context.Context, o any) {
 		return
 	}
 	delete(r.attempts, string(chat.UID))
-	if current.chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+	if current.chat.Status.Generation.Action != v1beta1.ActionExecuteTools {
 		current.abandon(errMovedOn)
 		return
 	}

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
@@ -186,7 +186,7 @@ func podStreams(b *testing.B) (cost, rate float64) {
 	}
 	asking.Wait()
 	for _, c := range conversations {
-		if m := c.result(); m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted {
+		if m := c.result(); m.Spec.Generation.Outcome != v1beta1.OutcomeCompleted {
 			b.Fatalf("chat %s: got %+v", c.chat.Name, m.Spec.Generation)
 		}
 	}
@@ -240,7 +240,7 @@ func measureLength(b *testing.B) float64 {
 func collectAndPublish(b *testing.B, client *publish.Client, name fence.Fence, n int) {
 	episode, err := client.Open(b.Context(), name)
 	check.OK(b, err)
-	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 1, nil)
+	reply := collect.NewAccumulator(v1beta1.ProviderOpenAICompatible, 1, nil)
 	for range n {
 		if part, ok := reply.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: "word "}); ok {
 			episode.Publish("Assistant", part)

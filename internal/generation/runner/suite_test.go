@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/kube/apiclient"
@@ -90,14 +90,14 @@ func startPod(t testing.TB, script modelserver.Script, change func(*pod, *runner
 	p, url := newPod(t, script)
 	p.url = url + "/v1"
 	create(t, modelConfig(p.ns, "default", p.url))
-	create(t, modelConfig(p.ns, "captioned", p.url, func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Titles, s.TurnSummaries = &v1alpha1.CaptionSettings{}, &v1alpha1.CaptionSettings{}
+	create(t, modelConfig(p.ns, "captioned", p.url, func(s *v1beta1.ChatModelConfigSpec) {
+		s.Titles, s.TurnSummaries = &v1beta1.CaptionSettings{}, &v1beta1.CaptionSettings{}
 	}))
 	p.launch(change)
 	return p
 }
 
-func modelConfig(ns, name, url string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+func modelConfig(ns, name, url string, change ...func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
 	return chattest.In(ns, modeltest.Config(name, url, change...))
 }
 

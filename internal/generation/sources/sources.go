@@ -19,7 +19,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/hostlist"
@@ -65,7 +65,7 @@ type MissingError struct {
 func (e *MissingError) Error() string { return fmt.Sprintf("ConfigMap %s: %s", e.ConfigMap, e.Why) }
 
 // Instructions reads the texts in order, without missing optional ones. The error is a *MissingError, or that of ctx.
-func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1alpha1.InstructionsSource) ([]string,
+func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1beta1.InstructionsSource) ([]string,
 	error) {
 	maps := r.configMaps(namespace)
 	var texts []string
@@ -87,14 +87,14 @@ func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1al
 // Files reads the files that the messages refer to, the newest first within the limits of a prompt. A file without
 // content has a problem.
 func (r *Reader) Files(ctx context.Context, namespace string,
-	messages []v1alpha1.ChatMessage) map[prompt.FileKey]prompt.File {
+	messages []v1beta1.ChatMessage) map[prompt.FileKey]prompt.File {
 	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
 	maps, files, room := r.configMaps(namespace), map[prompt.FileKey]prompt.File{}, prompt.MaxFilesBytes
 	for i := range slices.Backward(messages) {
 		for j := range messages[i].Spec.Parts {
 			file := messages[i].Spec.Parts[j].File
-			if file == nil || messages[i].Spec.Role != v1alpha1.RoleUser {
+			if file == nil || messages[i].Spec.Role != v1beta1.RoleUser {
 				continue
 			}
 			f := r.file(ctx, maps, file, room)
@@ -106,7 +106,7 @@ func (r *Reader) Files(ctx context.Context, namespace string,
 }
 
 // file is the file if there is room. A file that the provider fetches takes none.
-func (r *Reader) file(ctx context.Context, maps *configMaps, file *v1alpha1.MessageFile, room int) prompt.File {
+func (r *Reader) file(ctx context.Context, maps *configMaps, file *v1beta1.MessageFile, room int) prompt.File {
 	if file.URL != "" {
 		if f := r.notFetched(file.URL); f != nil {
 			return *f
@@ -142,7 +142,7 @@ func (r *Reader) configMaps(namespace string) *configMaps {
 }
 
 // value is the content of a key, or the problem.
-func (m *configMaps) value(ctx context.Context, ref v1alpha1.ConfigMapKeyReference) (value []byte, why string) {
+func (m *configMaps) value(ctx context.Context, ref v1beta1.ConfigMapKeyReference) (value []byte, why string) {
 	if m.read[ref.Name] == nil && m.failed[ref.Name] == "" {
 		m.read[ref.Name], m.failed[ref.Name] = m.get(ctx, ref.Name)
 	}
@@ -178,7 +178,7 @@ func (m *configMaps) get(ctx context.Context, name string) (*apiclient.ConfigMap
 
 // Skills are those of the ConfigMaps, in their order, without missing optional ones. They have names and descriptions;
 // their files are read on request. The error is a *MissingError, or that of ctx.
-func (r *Reader) Skills(ctx context.Context, namespace string, from []v1alpha1.SkillSource) ([]skill.Skill, error) {
+func (r *Reader) Skills(ctx context.Context, namespace string, from []v1beta1.SkillSource) ([]skill.Skill, error) {
 	var all []skill.Skill
 	var names skill.Names
 	for i := range from {
@@ -220,7 +220,7 @@ func (r *Reader) Skills(ctx context.Context, namespace string, from []v1alpha1.S
 
 // SkillsOf are the existing skills of the chat: a call of the model for one does not fail because of another. The error
 // is that of ctx.
-func (r *Reader) SkillsOf(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error) {
+func (r *Reader) SkillsOf(ctx context.Context, chat *v1beta1.Chat) ([]skill.Skill, error) {
 	from := slices.Clone(chat.Spec.SkillsFrom)
 	for i := range from {
 		from[i].Optional = true
@@ -229,7 +229,7 @@ func (r *Reader) SkillsOf(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Ski
 }
 
 // skillFiles are the files of a skill by their paths, including SKILL.md. The error is a *MissingError, or that of ctx.
-func (r *Reader) skillFiles(ctx context.Context, namespace string, from *v1alpha1.SkillSource) (map[string][]byte,
+func (r *Reader) skillFiles(ctx context.Context, namespace string, from *v1beta1.SkillSource) (map[string][]byte,
 	error) {
 	name := from.ConfigMapRef.Name
 	config, why := r.configMaps(namespace).get(ctx, name)
@@ -249,7 +249,7 @@ func (r *Reader) skillFiles(ctx context.Context, namespace string, from *v1alpha
 
 // filesOf are the files of a ConfigMap that is a skill; missing is a required key that it lacks. Paths outside of the
 // skill are ignored.
-func filesOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) (files map[string][]byte, missing string) {
+func filesOf(config *apiclient.ConfigMap, from *v1beta1.SkillSource) (files map[string][]byte, missing string) {
 	files = map[string][]byte{}
 	for _, item := range itemsOf(config, from) {
 		path, err := skill.CheckPath(item.Path)
@@ -266,15 +266,15 @@ func filesOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) (files map
 }
 
 // itemsOf are the items of a skill, including SKILL.md.
-func itemsOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) []v1alpha1.SkillItem {
+func itemsOf(config *apiclient.ConfigMap, from *v1beta1.SkillSource) []v1beta1.SkillItem {
 	items := slices.Clone(from.Items)
 	if len(items) == 0 {
 		for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(config.Data)), maps.Keys(config.BinaryData)) {
-			items = append(items, v1alpha1.SkillItem{Key: key, Path: key})
+			items = append(items, v1beta1.SkillItem{Key: key, Path: key})
 		}
 	}
-	if !slices.ContainsFunc(items, func(i v1alpha1.SkillItem) bool { return i.Path == skill.MainFile }) {
-		items = append(items, v1alpha1.SkillItem{Key: skill.MainFile, Path: skill.MainFile})
+	if !slices.ContainsFunc(items, func(i v1beta1.SkillItem) bool { return i.Path == skill.MainFile }) {
+		items = append(items, v1beta1.SkillItem{Key: skill.MainFile, Path: skill.MainFile})
 	}
 	return items
 }

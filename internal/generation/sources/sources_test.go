@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/skill"
@@ -136,9 +136,9 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 }
 
 // message is a message with a file.
-func message(name string, f v1alpha1.MessageFile) v1alpha1.ChatMessage {
-	return *chattest.User("c", name, func(m *v1alpha1.ChatMessage) {
-		m.Spec.Role, m.Spec.Parts = v1alpha1.RoleUser, []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}
+func message(name string, f v1beta1.MessageFile) v1beta1.ChatMessage {
+	return *chattest.User("c", name, func(m *v1beta1.ChatMessage) {
+		m.Spec.Role, m.Spec.Parts = v1beta1.RoleUser, []v1beta1.MessagePart{{Type: v1beta1.PartFile, File: &f}}
 	})
 }
 
@@ -146,9 +146,9 @@ func TestNewestFilesAreReadWhileRoomLasts(t *testing.T) {
 	server, asked := host(t)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 
-	files := r.Files(t.Context(), "ns", []v1alpha1.ChatMessage{
-		message("old", v1alpha1.MessageFile{URL: server.URL + "/here"}), message("full", v1alpha1.MessageFile{Data: full}),
-		message("new", v1alpha1.MessageFile{URL: server.URL + "/a"}),
+	files := r.Files(t.Context(), "ns", []v1beta1.ChatMessage{
+		message("old", v1beta1.MessageFile{URL: server.URL + "/here"}), message("full", v1beta1.MessageFile{Data: full}),
+		message("new", v1beta1.MessageFile{URL: server.URL + "/a"}),
 	})
 	check.Equal(t, "the new file", "content", string(files[prompt.FileKey{Message: "new"}].Data))
 	check.Equal(t, "the old file", "newer files took the room", files[prompt.FileKey{Message: "old"}].Problem)
@@ -163,9 +163,9 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestURLThatIsHandedOnNeedsNoRoom(t *testing.T) {
-	files := reader().Files(t.Context(), "ns", []v1alpha1.ChatMessage{
-		message("0", v1alpha1.MessageFile{URL: "https://files.example.com/a"}),
-		message("1", v1alpha1.MessageFile{Data: full})})
+	files := reader().Files(t.Context(), "ns", []v1beta1.ChatMessage{
+		message("0", v1beta1.MessageFile{URL: "https://files.example.com/a"}),
+		message("1", v1beta1.MessageFile{Data: full})})
 	check.Equal(t, "the URL", "https://files.example.com/a", files[prompt.FileKey{Message: "0"}].URL)
 }
 
@@ -177,16 +177,16 @@ func newReader(t *testing.T, all map[string]*apiclient.ConfigMap) *Reader {
 	return New(Options{Client: api.API, Now: time.Now})
 }
 
-func skillIn(name string, items ...v1alpha1.SkillItem) v1alpha1.SkillSource {
-	return v1alpha1.SkillSource{ConfigMapRef: v1alpha1.ConfigMapReference{Name: name}, Items: items}
+func skillIn(name string, items ...v1beta1.SkillItem) v1beta1.SkillSource {
+	return v1beta1.SkillSource{ConfigMapRef: v1beta1.ConfigMapReference{Name: name}, Items: items}
 }
 
-func optional(s v1alpha1.SkillSource) v1alpha1.SkillSource {
+func optional(s v1beta1.SkillSource) v1beta1.SkillSource {
 	s.Optional = true
 	return s
 }
 
-func item(key, path string) v1alpha1.SkillItem { return v1alpha1.SkillItem{Key: key, Path: path} }
+func item(key, path string) v1beta1.SkillItem { return v1beta1.SkillItem{Key: key, Path: path} }
 
 func TestAConfigMapIsASkill(t *testing.T) {
 	r := newReader(t, map[string]*apiclient.ConfigMap{
@@ -196,29 +196,29 @@ func TestAConfigMapIsASkill(t *testing.T) {
 		"empty": {Data: map[string]string{"a": "x"}},
 	})
 	for name, c := range map[string]struct {
-		from []v1alpha1.SkillSource
+		from []v1beta1.SkillSource
 		want []string
 		err  string
 	}{
-		"each key is a file of its name": {[]v1alpha1.SkillSource{skillIn("forms")},
+		"each key is a file of its name": {[]v1beta1.SkillSource{skillIn("forms")},
 			[]string{"pdf: Fills in forms. [SKILL.md fill.py logo.png mail.md]"}, ""},
-		"it has the name of its ConfigMap if it says none": {[]v1alpha1.SkillSource{skillIn("bare")},
+		"it has the name of its ConfigMap if it says none": {[]v1beta1.SkillSource{skillIn("bare")},
 			[]string{"bare:  [SKILL.md]"}, ""},
-		"items put keys in folders": {[]v1alpha1.SkillSource{skillIn("forms", item("fill.py", "scripts/fill.py"))},
+		"items put keys in folders": {[]v1beta1.SkillSource{skillIn("forms", item("fill.py", "scripts/fill.py"))},
 			[]string{"pdf: Fills in forms. [SKILL.md scripts/fill.py]"}, ""},
-		"items name another SKILL.md": {[]v1alpha1.SkillSource{skillIn("forms", item("mail.md", "SKILL.md")),
+		"items name another SKILL.md": {[]v1beta1.SkillSource{skillIn("forms", item("mail.md", "SKILL.md")),
 			skillIn("forms")},
 			[]string{"mail:  [SKILL.md]", "pdf: Fills in forms. [SKILL.md fill.py logo.png mail.md]"}, ""},
-		"items that lead elsewhere are no files": {[]v1alpha1.SkillSource{skillIn("bare", item("SKILL.md", "../x"),
+		"items that lead elsewhere are no files": {[]v1beta1.SkillSource{skillIn("bare", item("SKILL.md", "../x"),
 			item("SKILL.md", "/x"), item("SKILL.md", "./x"), item("SKILL.md", "a/.x"))}, []string{"bare:  [SKILL.md]"}, ""},
-		"two of the same name": {[]v1alpha1.SkillSource{skillIn("bare"), skillIn("bare")},
+		"two of the same name": {[]v1beta1.SkillSource{skillIn("bare"), skillIn("bare")},
 			[]string{"bare:  [SKILL.md]", "bare-2:  [SKILL.md]"}, ""},
-		"a ConfigMap that is not there": {[]v1alpha1.SkillSource{skillIn("none")}, nil, "ConfigMap none: it does not exist"},
-		"a ConfigMap without SKILL.md": {[]v1alpha1.SkillSource{skillIn("empty")}, nil,
+		"a ConfigMap that is not there": {[]v1beta1.SkillSource{skillIn("none")}, nil, "ConfigMap none: it does not exist"},
+		"a ConfigMap without SKILL.md": {[]v1beta1.SkillSource{skillIn("empty")}, nil,
 			`ConfigMap empty: it has no key "SKILL.md"`},
-		"an item that is not there": {[]v1alpha1.SkillSource{skillIn("bare", item("x", "y"))}, nil,
+		"an item that is not there": {[]v1beta1.SkillSource{skillIn("bare", item("x", "y"))}, nil,
 			`ConfigMap bare: it has no key "x"`},
-		"optional ones that are not there": {[]v1alpha1.SkillSource{optional(skillIn("none")), optional(skillIn("empty")),
+		"optional ones that are not there": {[]v1beta1.SkillSource{optional(skillIn("none")), optional(skillIn("empty")),
 			optional(skillIn("bare", item("x", "y")))}, []string{"bare:  [SKILL.md]"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestAConfigMapIsASkill(t *testing.T) {
 func TestFileOfASkillIsReadOnRequest(t *testing.T) {
 	config := &apiclient.ConfigMap{Data: map[string]string{"SKILL.md": "Do it.", "a": "first"},
 		BinaryData: map[string][]byte{"large": []byte(strings.Repeat("x", skill.MaxFileBytes+1))}}
-	chat := &v1alpha1.Chat{}
-	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{skillIn("gone"), skillIn("s")}
+	chat := &v1beta1.Chat{}
+	chat.Spec.SkillsFrom = []v1beta1.SkillSource{skillIn("gone"), skillIn("s")}
 	all, err := newReader(t, map[string]*apiclient.ConfigMap{"s": config}).SkillsOf(t.Context(), chat)
 	check.Equal(t, "error, skills of one that is there and one that is not", []any{nil, 1}, []any{err, len(all)})
 	config.Data["a"] = "second"
@@ -253,13 +253,13 @@ func TestFileOfASkillIsReadOnRequest(t *testing.T) {
 
 func TestInstructionsAreReadInOrder(t *testing.T) {
 	r := newReader(t, map[string]*apiclient.ConfigMap{"rules": {Data: map[string]string{"a": "Rhyme.", "b": "Be brief."}}})
-	from := func(name, key string, optional bool) v1alpha1.InstructionsSource {
-		return v1alpha1.InstructionsSource{Optional: optional,
-			ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: name, Key: key}}
+	from := func(name, key string, optional bool) v1beta1.InstructionsSource {
+		return v1beta1.InstructionsSource{Optional: optional,
+			ConfigMapKeyRef: v1beta1.ConfigMapKeyReference{Name: name, Key: key}}
 	}
-	got, err := r.Instructions(t.Context(), "ns", []v1alpha1.InstructionsSource{from("rules", "b", false),
+	got, err := r.Instructions(t.Context(), "ns", []v1beta1.InstructionsSource{from("rules", "b", false),
 		from("none", "a", true), from("rules", "c", true), from("rules", "a", false)})
 	check.Equal(t, "error, texts", []any{nil, []string{"Be brief.", "Rhyme."}}, []any{err, got})
-	_, err = r.Instructions(t.Context(), "ns", []v1alpha1.InstructionsSource{from("rules", "c", false)})
+	_, err = r.Instructions(t.Context(), "ns", []v1beta1.InstructionsSource{from("rules", "c", false)})
 	check.Equal(t, "the error", `ConfigMap rules: it has no key "c"`, fmt.Sprint(err))
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/models"
@@ -27,19 +27,19 @@ import (
 // advice is the account of the advisor.
 type advice struct {
 	target   *models.Target
-	usage    v1alpha1.TokenUsage
+	usage    v1beta1.TokenUsage
 	warnings []string
 	count    int32
 }
 
 // account adds the advice to the account of a step.
-func (a *advice) account(g *v1alpha1.MessageGeneration) {
+func (a *advice) account(g *v1beta1.MessageGeneration) {
 	if a.target == nil {
 		return
 	}
 	g.Advice = a.count
 	g.AdvisorModel, g.Warnings = a.target.Identity(), a.warnings
-	if a.usage != (v1alpha1.TokenUsage{}) {
+	if a.usage != (v1beta1.TokenUsage{}) {
 		g.AdvisorUsage = &a.usage
 	}
 	g.Cost = cost.Of(a.target.Config.Spec.Pricing, a.usage)
@@ -48,7 +48,7 @@ func (a *advice) account(g *v1alpha1.MessageGeneration) {
 // consultation answers the calls of the advisor that a step runs.
 type consultation struct {
 	performer *Performer
-	messages  []v1alpha1.ChatMessage
+	messages  []v1beta1.ChatMessage
 }
 
 // answer is an advisor.Consult. The chat has an advisor, or the call would not run.
@@ -84,7 +84,7 @@ func (c *consultation) answer(ctx context.Context, call tools.Call) advisor.Resu
 }
 
 // errorForModel words the error for the model, which cannot follow advice for people.
-func errorForModel(e *v1alpha1.GenerationError) string {
+func errorForModel(e *v1beta1.GenerationError) string {
 	goOn := "Go on without its advice"
 	if e.Retryable {
 		goOn += ", or ask again later"
@@ -98,7 +98,7 @@ const cutAdvice = "\n\n[The advice ends here: it reached its limit of tokens.]"
 // advise asks the advisor, without tools, and shows its advice.
 func (c *consultation) advise(
 	ctx context.Context, question string, show func(string),
-) (string, *v1alpha1.GenerationError) {
+) (string, *v1beta1.GenerationError) {
 	advice := &c.performer.advice
 	t, err := c.target(ctx)
 	if err != nil {
@@ -114,13 +114,13 @@ func (c *consultation) advise(
 	o := c.askTwice(ctx, r, show)
 	advice.usage, advice.warnings = o.Content.Usage, o.Content.Warnings
 	switch {
-	case o.Kind == v1alpha1.OutcomeInterrupted:
+	case o.Kind == v1beta1.OutcomeInterrupted:
 		return "", interruptedAdvice()
 	case o.Err != nil:
 		return "", o.Err
 	}
 	text := strings.TrimSpace(textOf(o.Content.Parts))
-	switch isCut := o.Content.ReplyOutcome == v1alpha1.ReplyMaxTokensReached; {
+	switch isCut := o.Content.ReplyOutcome == v1beta1.ReplyMaxTokensReached; {
 	case text == "":
 		return "", emptyAdvice(t, isCut)
 	case isCut:
@@ -144,12 +144,12 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 		}
 	}
 	o := c.performer.ask(ctx, r, c.messages, showText)
-	again := o.Err != nil && o.Err.Retryable && o.Err.Reason != v1alpha1.ErrorProviderTimeout
+	again := o.Err != nil && o.Err.Retryable && o.Err.Reason != v1beta1.ErrorProviderTimeout
 	if !again || o.Err.RetryAfter() > maxAdviceRetry {
 		return o
 	}
 	if retry.Sleep(ctx, max(adviceRetry, o.Err.RetryAfter())) != nil {
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
+		return Outcome{Kind: v1beta1.OutcomeInterrupted}
 	}
 	second := c.performer.ask(ctx, r, c.messages, showText)
 	second.Content.Usage = second.Content.Usage.Add(o.Content.Usage)
@@ -157,9 +157,9 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 }
 
 // prompt is the prompt that the model had when it asked, followed by the text of the reply with its call.
-func (c *consultation) prompt(ctx context.Context, t *models.Target) ([]fantasy.Message, *v1alpha1.GenerationError) {
+func (c *consultation) prompt(ctx context.Context, t *models.Target) ([]fantasy.Message, *v1beta1.GenerationError) {
 	before := max(0, len(c.messages)-1)
-	for before > 0 && c.messages[before].Spec.Role != v1alpha1.RoleAssistant {
+	for before > 0 && c.messages[before].Spec.Role != v1beta1.RoleAssistant {
 		before--
 	}
 	built, ended := c.performer.prompt(ctx, t, compaction.View(c.messages[:before]))
@@ -178,14 +178,14 @@ func (c *consultation) prompt(ctx context.Context, t *models.Target) ([]fantasy.
 	return built, nil
 }
 
-func interruptedAdvice() *v1alpha1.GenerationError {
-	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorCanceled, Message: "The chat was interrupted"}
+func interruptedAdvice() *v1beta1.GenerationError {
+	return &v1beta1.GenerationError{Reason: v1beta1.ErrorCanceled, Message: "The chat was interrupted"}
 }
 
 // emptyAdvice is the error of an advisor that wrote no text.
-func emptyAdvice(t *models.Target, isCut bool) *v1alpha1.GenerationError {
-	e := &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorProviderError, Provider: string(t.Config.Spec.Provider),
+func emptyAdvice(t *models.Target, isCut bool) *v1beta1.GenerationError {
+	e := &v1beta1.GenerationError{
+		Reason: v1beta1.ErrorProviderError, Provider: string(t.Config.Spec.Provider),
 		Message: t.Config.Spec.Model + " wrote nothing",
 	}
 	if isCut {
@@ -197,9 +197,9 @@ func emptyAdvice(t *models.Target, isCut bool) *v1alpha1.GenerationError {
 
 // Settle is the chat with the settings in force: within its mode, and without an unavailable advisor, which no model is
 // offered. A call of it that has been made is answered with the reason.
-func (s *Steps) Settle(chat *v1alpha1.Chat) *v1alpha1.Chat {
-	if meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionAdvisorUnavailable) &&
-		chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+func (s *Steps) Settle(chat *v1beta1.Chat) *v1beta1.Chat {
+	if meta.IsStatusConditionTrue(chat.Status.Conditions, v1beta1.ConditionAdvisorUnavailable) &&
+		chat.Status.Generation.Action != v1beta1.ActionExecuteTools {
 		chat = new(*chat)
 		chat.Spec.Advisor = nil
 	}
@@ -207,7 +207,7 @@ func (s *Steps) Settle(chat *v1alpha1.Chat) *v1alpha1.Chat {
 }
 
 // target is the model of the advisor, with its limit of tokens, and without storage at its provider.
-func (c *consultation) target(ctx context.Context) (*models.Target, *v1alpha1.GenerationError) {
+func (c *consultation) target(ctx context.Context) (*models.Target, *v1beta1.GenerationError) {
 	chat := c.performer.chat
 	spec, name := chat.Spec.Advisor, chat.Status.Generation.ModelConfig
 	if spec.ModelConfigRef != nil {
@@ -230,7 +230,7 @@ func (c *consultation) target(ctx context.Context) (*models.Target, *v1alpha1.Ge
 
 // withoutStore removes the option that keeps replies at the provider, also from the fields that go into the request
 // unchanged: nothing refers to an advice.
-func withoutStore(options *v1alpha1.ProviderOptions) *v1alpha1.ProviderOptions {
+func withoutStore(options *v1beta1.ProviderOptions) *v1beta1.ProviderOptions {
 	if options == nil {
 		return nil
 	}
@@ -244,7 +244,7 @@ func withoutStore(options *v1alpha1.ProviderOptions) *v1alpha1.ProviderOptions {
 			fields["extraBody"], _ = json.Marshal(body)
 		}
 	}
-	without := &v1alpha1.ProviderOptions{}
+	without := &v1beta1.ProviderOptions{}
 	convert(providers, without)
 	return without
 }

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/test/kit/check"
@@ -29,14 +29,14 @@ var (
 	advised = advisor.Result{Type: advisor.TypeAdvice, Advice: "Make a copy first.", Model: "strong", RemainingUses: 2}
 )
 
-func withAdvisor(s *v1alpha1.ChatSpec) {
+func withAdvisor(s *v1beta1.ChatSpec) {
 	s.SystemPrompt = "Be careful with the archive."
-	s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	s.Advisor = &v1beta1.ChatAdvisor{Enabled: new(true), ModelConfigRef: &v1beta1.ModelConfigReference{Name: "strong"}}
 }
 
 // newAdvised is a chat whose model asks its advisor until it has the results of so many calls. The advisor, model
 // strong, answers with the reply.
-func newAdvised(t *testing.T, times int, reply modelserver.Reply, change ...func(*v1alpha1.ChatModelConfigSpec)) *talk {
+func newAdvised(t *testing.T, times int, reply modelserver.Reply, change ...func(*v1beta1.ChatModelConfigSpec)) *talk {
 	t.Helper()
 	c := newTalk(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{Model: "strong"}, Reply: reply},
@@ -45,9 +45,9 @@ func newAdvised(t *testing.T, times int, reply modelserver.Reply, change ...func
 			Reply: said(modelserver.Step{ToolCalls: []modelserver.ToolCall{asksAdvisor}})},
 		{Reply: said(modelserver.Say("I am on my own."))},
 	}}, withAdvisor).with(advisor.Tool{}, builtin.CurrentTime{})
-	c.Add("strong", append(change, func(s *v1alpha1.ChatModelConfigSpec) {
+	c.Add("strong", append(change, func(s *v1beta1.ChatModelConfigSpec) {
 		s.Model, s.MaxOutputTokens = "strong", nil
-		s.Pricing = &v1alpha1.Pricing{Currency: "EUR", InputPerMillion: "2", OutputPerMillion: "50"}
+		s.Pricing = &v1beta1.Pricing{Currency: "EUR", InputPerMillion: "2", OutputPerMillion: "50"}
 	})...)
 	return c
 }
@@ -64,17 +64,17 @@ func (c *talk) advice() (result advisor.Result, failed bool) {
 
 func TestAdviceReachesTheNextStepAndIsAccounted(t *testing.T) {
 	c := newAdvised(t, 1, advises)
-	c.chat.Spec.Advisor.ReasoningEffort = v1alpha1.EffortHigh
+	c.chat.Spec.Advisor.ReasoningEffort = v1beta1.EffortHigh
 	c.ask("Clean up the archive.")
 	check.Contains(t, c.LastBody(), guidance)
 	c.shown.all = nil
 	answer := c.execute()
 	g, result := answer.Spec.Generation, answer.Spec.Parts[0].ToolResult
-	check.Equal(t, "the account", &v1alpha1.MessageGeneration{
-		AdvisorUsage: &v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}, Advice: 1,
-		AdvisorModel: &v1alpha1.ModelIdentity{Config: "strong", Provider: "openai-compatible", Name: "strong"},
-		Cost:         &v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000},
-	}, &v1alpha1.MessageGeneration{
+	check.Equal(t, "the account", &v1beta1.MessageGeneration{
+		AdvisorUsage: &v1beta1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}, Advice: 1,
+		AdvisorModel: &v1beta1.ModelIdentity{Config: "strong", Provider: "openai-compatible", Name: "strong"},
+		Cost:         &v1beta1.Cost{Currency: "EUR", MicroUnits: 2000},
+	}, &v1beta1.MessageGeneration{
 		AdvisorUsage: g.AdvisorUsage, Advice: g.Advice, AdvisorModel: g.AdvisorModel, Cost: g.Cost,
 		Usage: g.Usage, Model: g.Model})
 	sent := c.Bodies("strong")
@@ -116,19 +116,19 @@ func TestAdviceIsLimitedPerTurn(t *testing.T) {
 
 func TestAdvisorIsOfferedWhereItCanBeAsked(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*v1alpha1.Chat)
+		change  func(*v1beta1.Chat)
 		offered bool
 	}{
-		"a chat that asks for it": {func(*v1alpha1.Chat) {}, true},
-		"a chat that does not":    {func(c *v1alpha1.Chat) { c.Spec.Advisor = nil }, false},
-		"it is turned off":        {func(c *v1alpha1.Chat) { c.Spec.Advisor.Enabled = new(false) }, false},
-		"it is denied": {func(c *v1alpha1.Chat) {
-			c.Spec.Tools = &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"advisor"}}
+		"a chat that asks for it": {func(*v1beta1.Chat) {}, true},
+		"a chat that does not":    {func(c *v1beta1.Chat) { c.Spec.Advisor = nil }, false},
+		"it is turned off":        {func(c *v1beta1.Chat) { c.Spec.Advisor.Enabled = new(false) }, false},
+		"it is denied": {func(c *v1beta1.Chat) {
+			c.Spec.Tools = &v1beta1.ChatTools{Deny: []v1beta1.ToolPattern{"advisor"}}
 		}, false},
-		"it cannot be asked": {func(c *v1alpha1.Chat) {
-			c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue}}
+		"it cannot be asked": {func(c *v1beta1.Chat) {
+			c.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue}}
 		}, false},
-		"a sub-chat": {func(c *v1alpha1.Chat) { c.Spec.ParentRef = &v1alpha1.ChatReference{Name: "root"} }, false},
+		"a sub-chat": {func(c *v1beta1.Chat) { c.Spec.ParentRef = &v1beta1.ChatReference{Name: "root"} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talk := newAdvised(t, 1, advises)
@@ -144,8 +144,8 @@ func TestAdvisorIsOfferedWhereItCanBeAsked(t *testing.T) {
 func TestAdvisorCalledWithOthersRunsNothing(t *testing.T) {
 	c := newTalk(t, readsBack(asksAdvisor, call("current_time", `{}`), call("ask_person", `{}`)), withAdvisor).
 		with(advisor.Tool{}, builtin.CurrentTime{})
-	c.chat.Spec.Tools = &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"current_time"},
-		Client: []v1alpha1.ClientTool{{Name: "ask_person"}}}
+	c.chat.Spec.Tools = &v1beta1.ChatTools{Approval: []v1beta1.ToolPattern{"current_time"},
+		Client: []v1beta1.ClientTool{{Name: "ask_person"}}}
 	g := c.ask("Clean up the archive.").Spec.Generation
 	check.Equal(t, "calls", [2]int32{3, 0}, [2]int32{g.PendingCalls, g.CallsRequiringAction})
 	for i, want := range []string{"must be called alone", "was skipped", "was skipped"} {
@@ -185,16 +185,16 @@ func TestModelIsToldWhyThereIsNoAdvice(t *testing.T) {
 		return modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: status,
 			Message: "You said: " + question + " Key " + modeltest.Key}}
 	}
-	budgeted := func(currency string) func(*v1alpha1.Chat) {
-		return func(c *v1alpha1.Chat) {
-			c.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: v1alpha1.Currency(currency), Amount: "1"}}
-			c.Status.Cost = []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1_000_000}}
+	budgeted := func(currency string) func(*v1beta1.Chat) {
+		return func(c *v1beta1.Chat) {
+			c.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: v1beta1.Currency(currency), Amount: "1"}}
+			c.Status.Cost = []v1beta1.Cost{{Currency: "EUR", MicroUnits: 1_000_000}}
 		}
 	}
 	for name, c := range map[string]struct {
 		reply  modelserver.Reply
-		config func(*v1alpha1.ChatModelConfigSpec)
-		chat   func(*v1alpha1.Chat)
+		config func(*v1beta1.ChatModelConfigSpec)
+		chat   func(*v1beta1.Chat)
 		want   string
 		asked  int
 	}{
@@ -208,11 +208,11 @@ func TestModelIsToldWhyThereIsNoAdvice(t *testing.T) {
 			want:  "(ProviderTimeout)",
 			asked: 1, config: modeltest.Impatient},
 		"a wrong key": {reply: advises, want: "(AuthenticationFailed)", asked: 1,
-			config: func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }},
+			config: func(s *v1beta1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }},
 		"a missing key": {reply: advises, want: "(APIKeyMissing)",
-			config: func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "none" }},
+			config: func(s *v1beta1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "none" }},
 		"no such model": {reply: advises, want: "(ModelConfigNotFound)",
-			chat: func(c *v1alpha1.Chat) { c.Spec.Advisor.ModelConfigRef.Name = "gone" }},
+			chat: func(c *v1beta1.Chat) { c.Spec.Advisor.ModelConfigRef.Name = "gone" }},
 		"no price for the budget":  {reply: advises, want: "has no prices in it", chat: budgeted("USD")},
 		"a budget that is used up": {reply: advises, want: "(BudgetReached)", chat: budgeted("EUR")},
 	} {
@@ -252,8 +252,8 @@ func TestInterruptionStopsTheAdvisor(t *testing.T) {
 	hangs.Fault = &modelserver.Fault{Kind: modelserver.FaultHang, After: one}
 	c := newAdvised(t, 1, hangs)
 	c.ask("Clean up the archive.")
-	m := c.interrupted(v1alpha1.ActionExecuteTools, func() bool { return len(c.Bodies("strong")) == 1 })
-	check.Equal(t, "the outcome", v1alpha1.OutcomeInterrupted, m.Spec.Generation.Outcome)
+	m := c.interrupted(v1beta1.ActionExecuteTools, func() bool { return len(c.Bodies("strong")) == 1 })
+	check.Equal(t, "the outcome", v1beta1.OutcomeInterrupted, m.Spec.Generation.Outcome)
 	check.Contains(t, m.Spec.Parts[0].ToolResult.Output, "was interrupted")
 	c.eventually("the call is over", func() bool { return c.Server.InFlight() == 0 })
 }
@@ -279,7 +279,7 @@ func TestAnAdviceIsNotStoredAtItsProvider(t *testing.T) {
 			`{"openaiCompatible":{"extraBody":{"options":{"store":true}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var given v1alpha1.ProviderOptions
+			var given v1beta1.ProviderOptions
 			check.OK(t, json.Unmarshal([]byte(c.options), &given))
 			got, err := json.Marshal(withoutStore(&given))
 			check.Equal(t, "error, result", []any{nil, c.want}, []any{err, string(got)})

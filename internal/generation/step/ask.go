@@ -13,7 +13,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
@@ -31,7 +31,7 @@ type request struct {
 	// warnings are about omitted settings.
 	warnings []fantasy.CallWarning
 	// unavailable are the requested tools that the provider does not have.
-	unavailable []v1alpha1.ProviderToolUnavailable
+	unavailable []v1beta1.ProviderToolUnavailable
 	// private are texts that errors may not quote, in addition to those of the prompt.
 	private []string
 }
@@ -59,11 +59,11 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 }
 
 // effort is that of the turn's message, or else of the chat. A summary has none, and an advisor its own.
-func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
+func effort(chat *v1beta1.Chat) v1beta1.ReasoningEffort {
 	switch action := chat.Status.Generation.Action; {
-	case action == v1alpha1.ActionExecuteTools:
+	case action == v1beta1.ActionExecuteTools:
 		return chat.Spec.Advisor.ReasoningEffort
-	case action == v1alpha1.ActionCompact:
+	case action == v1beta1.ActionCompact:
 		return ""
 	case chat.Status.Turn == nil:
 		return chat.Spec.ReasoningEffort
@@ -73,11 +73,11 @@ func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
 
 // ask calls the model, and shows and collects its reply.
 func (p *Performer) ask(
-	ctx context.Context, r request, messages []v1alpha1.ChatMessage, show func(parts.Part),
+	ctx context.Context, r request, messages []v1beta1.ChatMessage, show func(parts.Part),
 ) Outcome {
 	release, err := p.steps.prompts.Acquire(ctx, memoryOf(r.call.Prompt))
 	if err != nil {
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
+		return Outcome{Kind: v1beta1.OutcomeInterrupted}
 	}
 	defer release()
 	if wait := r.target.MayCall(ctx); wait != nil {
@@ -93,15 +93,15 @@ func (p *Performer) ask(
 
 	call := &observe.ModelCall{
 		Target: r.target, Request: r.call, Reply: p.accumulator(r, messages), Show: show,
-		Classify: func(err error) *v1alpha1.GenerationError { return p.failure(calling, r, notes, silence, err) },
+		Classify: func(err error) *v1beta1.GenerationError { return p.failure(calling, r, notes, silence, err) },
 	}
 	p.task.Observed.Call(calling, call)
 	switch reply := call.Content; {
 	case call.Err == nil:
 		reply.ModelMilliseconds = call.FinishedAt.Sub(call.StartedAt).Milliseconds()
-		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: reply}
+		return Outcome{Kind: v1beta1.OutcomeCompleted, Content: reply}
 	case Interrupted(ctx):
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: reply}
+		return Outcome{Kind: v1beta1.OutcomeInterrupted, Content: reply}
 	default:
 		o := Failed(call.Failure).PaidFor(reply)
 		o.Content.ReplyOutcome, o.Content.FinishReason = reply.ReplyOutcome, reply.FinishReason
@@ -110,7 +110,7 @@ func (p *Performer) ask(
 }
 
 // accumulator collects the reply to a request.
-func (p *Performer) accumulator(r request, messages []v1alpha1.ChatMessage) *collect.Accumulator {
+func (p *Performer) accumulator(r request, messages []v1beta1.ChatMessage) *collect.Accumulator {
 	reply := collect.NewAccumulator(r.target.Config.Spec.Provider, p.task.Fence.HistoryVersion, callIDs(messages))
 	if p.chat.Status.History.ContextStart > 0 {
 		reply.EarlierCallsUnknown()
@@ -123,7 +123,7 @@ func (p *Performer) accumulator(r request, messages []v1alpha1.ChatMessage) *col
 // failure explains the error of a call that was made in calling.
 func (p *Performer) failure(
 	calling context.Context, r request, notes *httpguard.Notes, silence time.Duration, err error,
-) *v1alpha1.GenerationError {
+) *v1beta1.GenerationError {
 	about := r.target.Subject()
 	about.HTTP = notes
 	about.Now, about.Private = p.steps.options.Now(), append(prompt.Texts(r.call.Prompt), r.private...)
@@ -137,7 +137,7 @@ func (p *Performer) failure(
 }
 
 // callIDs are the ids of the tool calls in the context.
-func callIDs(messages []v1alpha1.ChatMessage) []string {
+func callIDs(messages []v1beta1.ChatMessage) []string {
 	var ids []string
 	for i := range messages {
 		for j := range messages[i].Spec.Parts {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/internal/tools/planning"
@@ -33,11 +33,11 @@ func withEveryKind(t *testing.T, calls ...modelserver.ToolCall) *talk {
 	t.Helper()
 	c, s := newServed(t, readsBack(calls...))
 	s.has("own", "", repeats)
-	c.chat.Spec.MCPServers = append(c.chat.Spec.MCPServers, v1alpha1.MCPServer{Name: "t", URL: s.url})
-	c.chat.Spec.Tools = &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"approved"},
-		Client: []v1alpha1.ClientTool{{Name: "client"}}}
+	c.chat.Spec.MCPServers = append(c.chat.Spec.MCPServers, v1beta1.MCPServer{Name: "t", URL: s.url})
+	c.chat.Spec.Tools = &v1beta1.ChatTools{Approval: []v1beta1.ToolPattern{"approved"},
+		Client: []v1beta1.ClientTool{{Name: "client"}}}
 	return c.with(doing{name: "own", run: input}, doing{name: "approved", run: input}, doing{name: "idle",
-		Traits: tools.Traits{UsefulTo: func(*v1alpha1.Chat) bool { return false }}})
+		Traits: tools.Traits{UsefulTo: func(*v1beta1.Chat) bool { return false }}})
 }
 
 func TestInputOfACallIsOneObject(t *testing.T) {
@@ -56,11 +56,11 @@ func TestInputOfACallIsOneObject(t *testing.T) {
 			}
 			talk := withEveryKind(t, calls...)
 			reply := talk.ask("Do it.")
-			want := []v1alpha1.ToolCall{{}, {RequiresAction: v1alpha1.RequiresApproval}, {},
-				{RequiresAction: v1alpha1.RequiresClient}}
+			want := []v1beta1.ToolCall{{}, {RequiresAction: v1beta1.RequiresApproval}, {},
+				{RequiresAction: v1beta1.RequiresClient}}
 			for i := range want {
 				if want[i].Input = "{}"; c.refusal != "" {
-					want[i] = v1alpha1.ToolCall{Input: c.input, Refusal: v1alpha1.RefusalInputInvalid}
+					want[i] = v1beta1.ToolCall{Input: c.input, Refusal: v1beta1.RefusalInputInvalid}
 				}
 				got := *toolCall(reply, i)
 				got.ID, got.Name = "", ""
@@ -76,7 +76,7 @@ func TestInputOfACallIsOneObject(t *testing.T) {
 					kindsOfTools[i], c.refusal))
 			}
 			if c.refusal != "" {
-				check.Equal(t, "the next reply", v1alpha1.OutcomeCompleted, talk.reply().Spec.Generation.Outcome)
+				check.Equal(t, "the next reply", v1beta1.OutcomeCompleted, talk.reply().Spec.Generation.Outcome)
 			}
 		})
 	}
@@ -97,8 +97,8 @@ func TestUnknownToolNamesThoseOnOffer(t *testing.T) {
 	}
 }
 
-func approving(s *v1alpha1.ChatSpec) {
-	s.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"execute"}}}
+func approving(s *v1beta1.ChatSpec) {
+	s.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"execute"}}}
 }
 
 func TestCallTooLargeToShowIsRefused(t *testing.T) {
@@ -106,7 +106,7 @@ func TestCallTooLargeToShowIsRefused(t *testing.T) {
 		approving).with(doing{name: "execute"})
 	reply := c.ask("Look.")
 	call := toolCall(reply, 0)
-	check.Equal(t, "refusal and action", []any{v1alpha1.RefusalInputTooLarge, v1alpha1.RequiredAction("")},
+	check.Equal(t, "refusal and action", []any{v1beta1.RefusalInputTooLarge, v1beta1.RequiredAction("")},
 		[]any{call.Refusal, call.RequiresAction})
 	check.Equal(t, "calls that wait", 0, int(reply.Spec.Generation.CallsRequiringAction))
 	check.Contains(t, c.result().Output, "bytes of input do not fit into the 16384 that people are shown")
@@ -117,7 +117,7 @@ func TestOnlyApprovedInputRuns(t *testing.T) {
 		c := newTalk(t, readsBack(call("execute", `{"command": "ls"}`)), approving).with(doing{name: "execute"})
 		approved := *toolCall(c.ask("Look."), 0)
 		approved.Input = seen
-		c.decide(&approved, v1alpha1.DecisionApprove)
+		c.decide(&approved, v1beta1.DecisionApprove)
 		m := c.execute()
 		got := m.Spec.Parts[0].ToolResult
 		check.Equal(t, "ran "+seen, want == "done", got.Output == "done" && !got.IsError)
@@ -128,7 +128,7 @@ func TestOnlyApprovedInputRuns(t *testing.T) {
 func TestFirstToolThatSucceedsAndStopsIsNoted(t *testing.T) {
 	for name, c := range map[string]struct {
 		stopAfter []string
-		decision  v1alpha1.ApprovalDecision
+		decision  v1beta1.ApprovalDecision
 		want      string
 	}{
 		"none":                         {},
@@ -136,13 +136,13 @@ func TestFirstToolThatSucceedsAndStopsIsNoted(t *testing.T) {
 		"another":                      {stopAfter: []string{"other"}},
 		"one that fails":               {stopAfter: []string{"launch"}},
 		"one that fails, and another":  {stopAfter: []string{"launch", "current_time"}, want: "current_time"},
-		"one that people have allowed": {[]string{"current_time"}, v1alpha1.DecisionApprove, "current_time"},
-		"one that people have denied":  {[]string{"current_time"}, v1alpha1.DecisionDeny, ""},
+		"one that people have allowed": {[]string{"current_time"}, v1beta1.DecisionApprove, "current_time"},
+		"one that people have denied":  {[]string{"current_time"}, v1beta1.DecisionDeny, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			talk := newTalk(t, usesClock, func(s *v1alpha1.ChatSpec) {
-				if s.Tools = (&v1alpha1.ChatTools{StopAfter: c.stopAfter}); c.decision != "" {
-					s.Tools.Approval = []v1alpha1.ToolPattern{"current_time"}
+			talk := newTalk(t, usesClock, func(s *v1beta1.ChatSpec) {
+				if s.Tools = (&v1beta1.ChatTools{StopAfter: c.stopAfter}); c.decision != "" {
+					s.Tools.Approval = []v1beta1.ToolPattern{"current_time"}
 				}
 			})
 			calls := talk.ask("What time is it?")
@@ -159,23 +159,23 @@ func TestFirstToolThatSucceedsAndStopsIsNoted(t *testing.T) {
 
 func TestInterruptedBatchStopsNoTurn(t *testing.T) {
 	begun := make(chan struct{})
-	c := newTalk(t, readsBack(call("plan", `{}`), call("hang", `{}`)), func(s *v1alpha1.ChatSpec) {
-		s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"plan", "hang"}}
+	c := newTalk(t, readsBack(call("plan", `{}`), call("hang", `{}`)), func(s *v1beta1.ChatSpec) {
+		s.Tools = &v1beta1.ChatTools{StopAfter: []string{"plan", "hang"}}
 	}).with(doing{name: "plan"}, doing{name: "hang", run: func(ctx context.Context, _ tools.Call) (string, error) {
 		close(begun)
 		<-ctx.Done()
 		return "", ctx.Err()
 	}})
 	c.ask("Make a plan.")
-	m := c.interrupted(v1alpha1.ActionExecuteTools, func() bool { <-begun; return true })
-	check.Equal(t, "the outcome", []any{v1alpha1.OutcomeInterrupted, ""},
+	m := c.interrupted(v1beta1.ActionExecuteTools, func() bool { <-begun; return true })
+	check.Equal(t, "the outcome", []any{v1beta1.OutcomeInterrupted, ""},
 		[]any{m.Spec.Generation.Outcome, m.Spec.Generation.StoppedBy})
 	check.Equal(t, "failed", []bool{false, true},
 		[]bool{m.Spec.Parts[0].ToolResult.IsError, m.Spec.Parts[1].ToolResult.IsError})
 }
 
 func TestResultIsShownWhenItsCallEnds(t *testing.T) {
-	release, batch := make(chan struct{}), make(chan *v1alpha1.ChatMessage, 1)
+	release, batch := make(chan struct{}), make(chan *v1beta1.ChatMessage, 1)
 	c := newTalk(t, readsBack(call("fast", `{}`), call("slow", `{}`))).with(doing{name: "fast"},
 		doing{name: "slow", run: func(_ context.Context, call tools.Call) (string, error) {
 			call.Show("half of it")
@@ -214,15 +214,15 @@ func TestWaitForSubChatIsNotedAndAnswered(t *testing.T) {
 			Reply: said(modelserver.Call("wait_agent", `{"chat":"sub","timeout_seconds":60}`))},
 		{Reply: said(modelserver.Say("I am alone."))},
 	}}).with(builtin.WaitAgent{
-		Chat: func(context.Context, string) (*v1alpha1.Chat, error) {
-			return chattest.Chat("sub", chattest.ChildOf("c"), func(sub *v1alpha1.Chat) {
-				sub.Status.Phase, sub.Status.History.Head = v1alpha1.ChatWaiting, "last"
-				sub.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
-					Reason: string(v1alpha1.ReasonAnswered)}}
+		Chat: func(context.Context, string) (*v1beta1.Chat, error) {
+			return chattest.Chat("sub", chattest.ChildOf("c"), func(sub *v1beta1.Chat) {
+				sub.Status.Phase, sub.Status.History.Head = v1beta1.ChatWaiting, "last"
+				sub.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue,
+					Reason: string(v1beta1.ReasonAnswered)}}
 			}), nil
 		},
-		Message: func(context.Context, string) (*v1alpha1.ChatMessage, error) {
-			return chattest.Generated("last", v1alpha1.RoleAssistant, chattest.Says("It is noon.")), nil
+		Message: func(context.Context, string) (*v1beta1.ChatMessage, error) {
+			return chattest.Generated("last", v1beta1.RoleAssistant, chattest.Says("It is noon.")), nil
 		},
 	})
 	check.Equal(t, "a chat without sub-chats", "I am alone.", c.ask("Ask somebody.").Spec.Text())
@@ -230,7 +230,7 @@ func TestWaitForSubChatIsNotedAndAnswered(t *testing.T) {
 	asked := c.ask("Ask your sub-chat.")
 	g := asked.Spec.Generation
 	check.Equal(t, "what is waited for",
-		[]v1alpha1.WaitingCall{{ID: toolCall(asked, 0).ID, Chat: "sub", TimeoutSeconds: 60}}, g.WaitingFor)
+		[]v1beta1.WaitingCall{{ID: toolCall(asked, 0).ID, Chat: "sub", TimeoutSeconds: 60}}, g.WaitingFor)
 	check.Equal(t, "calls", []int32{1, 0}, []int32{g.PendingCalls, g.CallsRequiringAction})
 	check.Contains(t, c.result().Output, `"report":"It is noon."`)
 }
@@ -241,18 +241,18 @@ func TestPlanningNeedsApprovalUntilThePlanHasIt(t *testing.T) {
 		approved bool
 		called   string
 		offered  []string
-		want     v1alpha1.ToolCall
+		want     v1beta1.ToolCall
 	}{
 		"a plan": {false, "propose_plan", looking,
-			v1alpha1.ToolCall{RequiresAction: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalPlanProposed}},
+			v1beta1.ToolCall{RequiresAction: v1beta1.RequiresApproval, ApprovalCause: v1beta1.ApprovalPlanProposed}},
 		"a command": {false, "command", looking,
-			v1alpha1.ToolCall{RequiresAction: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalPlanMode}},
-		"what acts":                     {false, "write", looking, v1alpha1.ToolCall{Refusal: v1alpha1.RefusalNotAllowed}},
-		"a command of an approved plan": {true, "command", []string{"command", "write"}, v1alpha1.ToolCall{}},
+			v1beta1.ToolCall{RequiresAction: v1beta1.RequiresApproval, ApprovalCause: v1beta1.ApprovalPlanMode}},
+		"what acts":                     {false, "write", looking, v1beta1.ToolCall{Refusal: v1beta1.RefusalNotAllowed}},
+		"a command of an approved plan": {true, "command", []string{"command", "write"}, v1beta1.ToolCall{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talk := newTalk(t, readsBack(call(c.called, `{"plan":"Do it."}`)),
-				func(s *v1alpha1.ChatSpec) { s.Mode = v1alpha1.ModePlan }).with(append(planning.Tools(),
+				func(s *v1beta1.ChatSpec) { s.Mode = v1beta1.ModePlan }).with(append(planning.Tools(),
 				doing{name: "command", Traits: tools.Traits{Plan: tools.WithApproval}}, doing{name: "write"})...)
 			talk.say("Do it.")
 			talk.chat.Status.Turn.PlanApproved = c.approved

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
@@ -28,19 +28,19 @@ func TestSummaryTakesThePlaceOfTheContext(t *testing.T) {
 	c := newTalk(t, summarises(modelserver.Think("hm"), modelserver.Say("They spoke ", "about apples.")), debugged)
 	c.chat.Spec.SystemPrompt = "Be brief."
 	first := c.ask("tell me about apples").Spec.Generation.Context
-	check.Equal(t, "the context", &v1alpha1.ContextStatus{Tokens: 700, Replies: 1}, first)
+	check.Equal(t, "the context", &v1beta1.ContextStatus{Tokens: 700, Replies: 1}, first)
 	c.say("and pears")
 	c.shown.all = nil
-	summary := c.compact(v1alpha1.CompactionManual)
+	summary := c.compact(v1beta1.CompactionManual)
 	check.Equal(t, "the summary", `Completed: Text "They spoke about apples."; Complete`, outline(summary))
 	check.Equal(t, "the account",
-		&v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2, ContextStart: 2},
+		&v1beta1.CompactionAccount{Source: v1beta1.CompactionManual, Messages: 2, ContextStart: 2},
 		summary.Spec.Generation.Compaction)
 	check.Contains(t, c.LastBody(), "Be brief.", "tell me about apples", "Fine.", "Write a summary")
 	check.Lacks(t, c.LastBody(), "and pears")
 	check.Equal(t, "what is shown", "hmThey spoke about apples.", c.shown.text())
 	reply := c.reply().Spec.Generation.Context
-	check.Equal(t, "the context", &v1alpha1.ContextStatus{Tokens: 700, Replies: 1, Compacted: true}, reply)
+	check.Equal(t, "the context", &v1beta1.ContextStatus{Tokens: 700, Replies: 1, Compacted: true}, reply)
 	check.Lacks(t, c.LastBody(), "tell me about apples", "Write a summary")
 	check.InOrder(t, c.LastBody(), "They spoke about apples.", "and pears")
 	recorded := c.recorded()["c-3-compact"]
@@ -61,7 +61,7 @@ func TestSummaryThatFailsKeepsNothing(t *testing.T) {
 			c.ask("hello")
 			c.say("again")
 			c.shown.all = nil
-			m := c.interrupted(v1alpha1.ActionCompact, func() bool { return c.shown.text() == "They " })
+			m := c.interrupted(v1beta1.ActionCompact, func() bool { return c.shown.text() == "They " })
 			check.Equal(t, "the outcome", name, outline(m))
 			if used := m.Spec.Generation.Usage; strings.Contains(name, "EmptyReply") && used.TotalTokens != 910 {
 				t.Errorf("it used up %+v", used)
@@ -94,13 +94,13 @@ func (s *shortContext) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestSummaryThatDoesNotFitIsOfLess(t *testing.T) {
 	for name, c := range map[string]struct {
-		source         v1alpha1.CompactionSource
+		source         v1beta1.CompactionSource
 		bytes, refused int
 		want           string
 	}{
-		"the model refused it before": {v1alpha1.CompactionContextTooLong, 1 << 20, 0, `Completed: Text "Short."; Complete`},
-		"the half fits":               {v1alpha1.CompactionThreshold, 12_000, 1, `Completed: Text "Short."; Complete`},
-		"nor the half":                {v1alpha1.CompactionThreshold, 5_000, 2, "Failed: ContextTooLong 400"},
+		"the model refused it before": {v1beta1.CompactionContextTooLong, 1 << 20, 0, `Completed: Text "Short."; Complete`},
+		"the half fits":               {v1beta1.CompactionThreshold, 12_000, 1, `Completed: Text "Short."; Complete`},
+		"nor the half":                {v1beta1.CompactionThreshold, 5_000, 2, "Failed: ContextTooLong 400"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talk := newTalk(t, summarises(modelserver.Say("Short.")))

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/collect"
@@ -23,8 +23,8 @@ import (
 )
 
 // executeTools runs the pending calls of the newest reply.
-func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
-	b := p.newBatch(ctx, messages, publishAs(v1alpha1.RoleTool, to))
+func (p *Performer) executeTools(ctx context.Context, messages []v1beta1.ChatMessage, to Publisher) Outcome {
+	b := p.newBatch(ctx, messages, publishAs(v1beta1.RoleTool, to))
 	defer p.tools.offer.Close()
 	b.Again = p.task.Fence.Attempt > 1
 	for i := range b.Denied {
@@ -36,28 +36,28 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 }
 
 // run runs the calls of a batch without known results.
-func (p *Performer) run(ctx context.Context, messages []v1alpha1.ChatMessage, b *batch) Outcome {
+func (p *Performer) run(ctx context.Context, messages []v1beta1.ChatMessage, b *batch) Outcome {
 	registry := p.tools.registry().With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
 	results := registry.Execute(ctx, b.Batch, func(ctx context.Context, call *tools.Call,
-		run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
+		run func(context.Context) v1beta1.ToolResult) v1beta1.ToolResult {
 		return p.task.Observed.Tool(ctx, &call.ToolCall, p.steps.options.Tools.Has(call.Name),
-			func(ctx context.Context) v1alpha1.ToolResult { return b.run(ctx, call, run) })
+			func(ctx context.Context) v1beta1.ToolResult { return b.run(ctx, call, run) })
 	})
 	return p.withWorkspaceContext(ctx, p.executed(ctx, b, append(results, b.Denied...)), messages, b.Calls)
 }
 
 // executed is the outcome of a batch of calls.
-func (p *Performer) executed(ctx context.Context, b *batch, results []v1alpha1.ToolResult) Outcome {
+func (p *Performer) executed(ctx context.Context, b *batch, results []v1beta1.ToolResult) Outcome {
 	registry := p.steps.options.Tools
 	changes, results := registry.AgentChanges(b.Batch, results)
 	s := collect.Results(results, b.files, tools.ResultLimitOf(p.chat), b.ran)
 	s.Workspace, s.Agents, s.Decisions = registry.WorkspaceChange(results), changes, b.Decisions
 	if Interrupted(ctx) { // It asks no more questions.
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s}
+		return Outcome{Kind: v1beta1.OutcomeInterrupted, Content: s}
 	}
 	s.Questions, s.PlanApproved = b.questions, registry.PlanApproved(results)
 	s.StoppedBy = p.chat.Spec.Tools.StoppedBy(results)
-	return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: s}
+	return Outcome{Kind: v1beta1.OutcomeCompleted, Content: s}
 }
 
 // batch shows the progress of calls, and collects files, questions and times in addition to their results.
@@ -70,9 +70,9 @@ type batch struct {
 	mu         sync.Mutex
 	ran        map[string]collect.Span
 	shownBytes int
-	files      []v1alpha1.MessageFile
+	files      []v1beta1.MessageFile
 	fileBytes  int // in base64
-	questions  []v1alpha1.ToolQuestion
+	questions  []v1beta1.ToolQuestion
 }
 
 const (
@@ -85,7 +85,7 @@ const (
 )
 
 // newBatch finds the calls to answer, and asks their servers for their tools.
-func (p *Performer) newBatch(ctx context.Context, messages []v1alpha1.ChatMessage, show func(parts.Part)) *batch {
+func (p *Performer) newBatch(ctx context.Context, messages []v1beta1.ChatMessage, show func(parts.Part)) *batch {
 	b := &batch{Batch: tools.SplitByApproval(p.chat, messages), show: show, now: p.steps.options.Now,
 		ran: map[string]collect.Span{}}
 	b.Expect = p.steps.options.Expect
@@ -95,8 +95,8 @@ func (p *Performer) newBatch(ctx context.Context, messages []v1alpha1.ChatMessag
 }
 
 // run runs a call, and shows its progress.
-func (b *batch) run(ctx context.Context, call *tools.Call, run func(context.Context) v1alpha1.ToolResult,
-) v1alpha1.ToolResult {
+func (b *batch) run(ctx context.Context, call *tools.Call, run func(context.Context) v1beta1.ToolResult,
+) v1beta1.ToolResult {
 	began := b.now().UTC()
 	b.note(call.ID, collect.Span{Began: began})
 	b.show(parts.Part{Type: parts.ToolStart, ID: call.ID, Name: call.Name, At: began})
@@ -130,7 +130,7 @@ func (b *batch) fits(piece string) bool {
 }
 
 // attach adds a file to the results, if there is room. All calls have ended when the files are used.
-func (b *batch) attach(file v1alpha1.MessageFile) bool {
+func (b *batch) attach(file v1beta1.MessageFile) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.files) == maxFiles || b.fileBytes+len(file.Data) > maxAttached {
@@ -145,9 +145,9 @@ func (b *batch) attach(file v1alpha1.MessageFile) bool {
 func (b *batch) ask(call *tools.Call, q tools.Question) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	question := v1alpha1.ToolQuestion{ID: call.ID, Name: call.Name, Input: approval.Input(call.Input),
+	question := v1beta1.ToolQuestion{ID: call.ID, Name: call.Name, Input: approval.Input(call.Input),
 		Requests: q.Requests, Proposal: q.Proposal, ToolState: q.State}
-	if len(b.questions) == v1alpha1.MaxToolQuestions || len(q.State) > v1alpha1.MaxQuestionState ||
+	if len(b.questions) == v1beta1.MaxToolQuestions || len(q.State) > v1beta1.MaxQuestionState ||
 		!approval.QuestionFits(&question) {
 		return false
 	}
@@ -165,7 +165,7 @@ func (b *batch) note(id string, span collect.Span) {
 	b.ran[id] = span
 }
 
-func (b *batch) showResult(r *v1alpha1.ToolResult, at time.Time) {
+func (b *batch) showResult(r *v1beta1.ToolResult, at time.Time) {
 	b.show(parts.Part{
 		Type: parts.ToolResult, ID: r.ID, Name: r.Name, Text: tools.Truncate(r.Output, tools.ResultLimitOf(b.Chat)),
 		IsError: r.IsError, At: at,
@@ -179,11 +179,11 @@ const resultLost = "the generation pod was restarted while this call ran, so tha
 // resumeTools is the outcome of a batch that a former process of this pod has begun. It keeps the published results,
 // and repeats the other calls that are repeatable. Of the rest the model reads that the result is lost, because there
 // may have been an effect. A batch without any result is lost as a whole: its next attempt runs it.
-func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
+func (p *Performer) resumeTools(ctx context.Context, messages []v1beta1.ChatMessage, shown []parts.Frame) Outcome {
 	b := p.newBatch(ctx, messages, func(parts.Part) {}) // The relay takes no more parts of this attempt.
 	defer p.tools.offer.Close()
 	streamed, ran := collect.ResultsIn(shown)
-	b.Again, b.Known, b.ran = true, make(map[string]v1alpha1.ToolResult, len(streamed)), ran
+	b.Again, b.Known, b.ran = true, make(map[string]v1beta1.ToolResult, len(streamed)), ran
 	for _, result := range streamed {
 		b.Known[result.ID] = result
 	}
@@ -194,17 +194,17 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 		}
 	}
 	markLostFiles(b.Known)
-	hasResult := func(call v1alpha1.ToolCall) bool {
+	hasResult := func(call v1beta1.ToolCall) bool {
 		_, ok := b.Known[call.ID]
 		return ok
 	}
 	switch {
 	case Interrupted(ctx):
-		b.Calls = slices.DeleteFunc(b.Calls, func(call v1alpha1.ToolCall) bool {
+		b.Calls = slices.DeleteFunc(b.Calls, func(call v1beta1.ToolCall) bool {
 			return !hasResult(call) && !registry.Traits(call.Name).Repeatable
 		})
 	case !slices.ContainsFunc(b.Calls, hasResult):
-		return Outcome{Kind: v1alpha1.OutcomeLost}
+		return Outcome{Kind: v1beta1.OutcomeLost}
 	default:
 		addLost(registry, b.Calls, b.Known)
 	}
@@ -214,7 +214,7 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 // filesLost follows a result whose images were lost: they were not published.
 const filesLost = "\n[The generation pod was restarted: what was attached is lost.]"
 
-func markLostFiles(kept map[string]v1alpha1.ToolResult) {
+func markLostFiles(kept map[string]v1beta1.ToolResult) {
 	for id, result := range kept {
 		if strings.Contains(result.Output, mcp.Attached) {
 			result.Output += filesLost
@@ -225,13 +225,13 @@ func markLostFiles(kept map[string]v1alpha1.ToolResult) {
 
 // addLost adds the results of the calls that must not be repeated. Of calls in conflict none has run: they are refused
 // again.
-func addLost(registry *tools.Registry, calls []v1alpha1.ToolCall, kept map[string]v1alpha1.ToolResult) {
+func addLost(registry *tools.Registry, calls []v1beta1.ToolCall, kept map[string]v1beta1.ToolResult) {
 	if registry.Conflict(calls) != "" {
 		return
 	}
 	for _, call := range calls {
 		if _, ok := kept[call.ID]; !ok && call.Refusal == "" && !registry.Traits(call.Name).Repeatable {
-			kept[call.ID] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: resultLost, IsError: true}
+			kept[call.ID] = v1beta1.ToolResult{ID: call.ID, Name: call.Name, Output: resultLost, IsError: true}
 		}
 	}
 }
@@ -239,12 +239,12 @@ func addLost(registry *tools.Registry, calls []v1alpha1.ToolCall, kept map[strin
 // withWorkspaceContext adds the instructions and skills of the workspace to the results of the first calls in it, and
 // of the first calls after a person has requested them again. The model then reads them in each step, until a summary
 // replaces the message.
-func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, messages []v1alpha1.ChatMessage,
-	calls []v1alpha1.ToolCall) Outcome {
+func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, messages []v1beta1.ChatMessage,
+	calls []v1beta1.ToolCall) Outcome {
 	read, view := p.steps.options.WorkspaceContext, compaction.View(messages)
-	if read == nil || ctx.Err() != nil || o.Kind != v1alpha1.OutcomeCompleted ||
+	if read == nil || ctx.Err() != nil || o.Kind != v1beta1.OutcomeCompleted ||
 		!p.chat.Status.Internal.Attempt.HasWorkspace || !p.steps.options.Tools.NeedWorkspace(p.chat, calls) ||
-		slices.ContainsFunc(view, func(m v1alpha1.ChatMessage) bool { return hasContext(p.chat, &m) }) {
+		slices.ContainsFunc(view, func(m v1beta1.ChatMessage) bool { return hasContext(p.chat, &m) }) {
 		return o
 	}
 	files, answered := read(ctx, p.chat)
@@ -254,7 +254,7 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 	}
 	o.Content = with
 	if o.Content.Workspace == nil {
-		o.Content.Workspace = &v1alpha1.WorkspaceChange{}
+		o.Content.Workspace = &v1beta1.WorkspaceChange{}
 	}
 	o.Content.Workspace.ContextRead = true
 	return o
@@ -262,28 +262,28 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 
 // hasContext reports whether a message holds the context, read after the last request for it. A message of the version
 // of that request may have been read before.
-func hasContext(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+func hasContext(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 	return holdsContext(m) && m.Spec.Generation.HistoryVersion > chat.Status.Internal.ContextRefreshedVersion
 }
 
-func holdsContext(m *v1alpha1.ChatMessage) bool {
+func holdsContext(m *v1beta1.ChatMessage) bool {
 	g := m.Spec.Generation
 	return g != nil && g.Workspace != nil && g.Workspace.ContextRead
 }
 
 // removed replaces the files of an earlier context that no longer exist, so that the model does not rely on them.
-func removed(view []v1alpha1.ChatMessage, files []v1alpha1.MessageFile) (gone []v1alpha1.MessageFile) {
+func removed(view []v1beta1.ChatMessage, files []v1beta1.MessageFile) (gone []v1beta1.MessageFile) {
 	for i := range view {
 		if !holdsContext(&view[i]) {
 			continue
 		}
 		for _, part := range view[i].Spec.Parts {
-			named := func(f v1alpha1.MessageFile) bool { return f.Name == part.File.Name }
+			named := func(f v1beta1.MessageFile) bool { return f.Name == part.File.Name }
 			if part.File == nil || !workspaces.IsContext(part.File.Name) ||
 				slices.ContainsFunc(slices.Concat(files, gone), named) {
 				continue
 			}
-			gone = append(gone, v1alpha1.MessageFile{Name: part.File.Name, MediaType: "text/markdown",
+			gone = append(gone, v1beta1.MessageFile{Name: part.File.Name, MediaType: "text/markdown",
 				Data: base64.StdEncoding.EncodeToString([]byte(goneText))})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/check"
@@ -18,8 +18,8 @@ import (
 // deciding is a tool whose results stop the workspace.
 func deciding(name string) *counting {
 	return &counting{name: name, Traits: tools.Traits{Exclusive: true, Repeatable: true,
-		ChangeWorkspace: func(v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
-			return &v1alpha1.WorkspaceChange{Stop: true}
+		ChangeWorkspace: func(v1beta1.ToolResult) *v1beta1.WorkspaceChange {
+			return &v1beta1.WorkspaceChange{Stop: true}
 		}}}
 }
 
@@ -37,7 +37,7 @@ func TestDecidingResultIsInTheStepsAccount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := performer(c.tool)
-			b := &batch{Batch: &tools.Batch{Chat: p.chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}}
+			b := &batch{Batch: &tools.Batch{Chat: p.chat, Calls: []v1beta1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}}
 			o := p.executed(c.ctx, b, p.steps.options.Tools.Execute(c.ctx, b.Batch, nil))
 			g := p.Account(o)
 			check.Equal(t, "the account stops", c.want, g.Workspace != nil && g.Workspace.Stop)
@@ -49,13 +49,13 @@ func TestAFileComesWithItsResult(t *testing.T) {
 	p := performer(newAttaching("attach"))
 	o := p.executeTools(t.Context(), replied("attach"), nobody{})
 	got := o.Content.Parts
-	check.Equal(t, "parts, types, file", []any{2, v1alpha1.PartToolResult, v1alpha1.PartFile, "a.png"},
+	check.Equal(t, "parts, types, file", []any{2, v1beta1.PartToolResult, v1beta1.PartFile, "a.png"},
 		[]any{len(got), got[0].Type, got[1].Type, got[1].File.Name})
 }
 
 func TestFileOfAnEndedCallIsReadAgain(t *testing.T) {
 	p := performer(newAttaching("attach"))
-	check.Equal(t, "the step without its file", v1alpha1.OutcomeLost,
+	check.Equal(t, "the step without its file", v1beta1.OutcomeLost,
 		p.Resume(t.Context(), replied("attach"), ended("1")).Kind)
 }
 
@@ -65,22 +65,22 @@ type nobody struct{}
 func (nobody) Publish(string, parts.Part) {}
 
 func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
-	file := func(name, data string) v1alpha1.MessageFile {
-		return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
+	file := func(name, data string) v1beta1.MessageFile {
+		return v1beta1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
 	}
-	marked := func(version int64, files ...v1alpha1.MessageFile) v1alpha1.ChatMessage {
-		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool,
-			Generation: &v1alpha1.MessageGeneration{HistoryVersion: version,
-				Workspace: &v1alpha1.WorkspaceChange{ContextRead: true}}}}
+	marked := func(version int64, files ...v1beta1.MessageFile) v1beta1.ChatMessage {
+		m := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleTool,
+			Generation: &v1beta1.MessageGeneration{HistoryVersion: version,
+				Workspace: &v1beta1.WorkspaceChange{ContextRead: true}}}}
 		for _, f := range files {
-			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &f})
+			m.Spec.Parts = append(m.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartFile, File: &f})
 		}
 		return m
 	}
 	agents, skills, photo := file("AGENTS.md", "b2xk"), file("SKILLS.md", "c2s="), file("photo.png", "iVBO")
 	gone := "AGENTS.md " + base64.StdEncoding.EncodeToString([]byte(goneText))
-	type messages = []v1alpha1.ChatMessage
-	type files = []v1alpha1.MessageFile
+	type messages = []v1beta1.ChatMessage
+	type files = []v1beta1.MessageFile
 	for name, c := range map[string]struct {
 		history messages
 		asked   int64
@@ -90,7 +90,7 @@ func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 	}{
 		"the first call in it": {nil, 0, files{agents}, []string{"AGENTS.md b2xk"}, nil},
 		"a workspace that is silent": {nil, 0, nil, nil, func(p *Performer) {
-			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) ([]v1alpha1.MessageFile, bool) {
+			p.steps.options.WorkspaceContext = func(context.Context, *v1beta1.Chat) ([]v1beta1.MessageFile, bool) {
 				return files{agents}, false
 			}
 		}},
@@ -116,7 +116,7 @@ func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 			p := performer(living("execute"))
 			p.chat.Status.Internal.Attempt.HasWorkspace = true
 			p.chat.Status.Internal.ContextRefreshedVersion = c.asked
-			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) ([]v1alpha1.MessageFile, bool) {
+			p.steps.options.WorkspaceContext = func(context.Context, *v1beta1.Chat) ([]v1beta1.MessageFile, bool) {
 				return c.now, true
 			}
 			if c.change != nil {
@@ -152,10 +152,10 @@ func (p reviewingTool) Run(_ context.Context, call tools.Call) (string, error) {
 
 func TestCallThatAsksPeopleNeedsNoApproval(t *testing.T) {
 	p := performer(reviewing("k8s_apply", new(bool)), again("execute"))
-	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
+	p.chat.Spec.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"*"}}}
 	s := p.tools.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
 	own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall
-	check.Equal(t, "the calls", []any{"", v1alpha1.RequiresApproval, 1},
+	check.Equal(t, "the calls", []any{"", v1beta1.RequiresApproval, 1},
 		[]any{own.RequiresAction, other.RequiresAction, s.CallsRequiringAction})
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
@@ -26,7 +26,7 @@ import (
 )
 
 // generate calls the model and collects its reply.
-func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
+func (p *Performer) generate(ctx context.Context, messages []v1beta1.ChatMessage, to Publisher) Outcome {
 	t, missing := p.steps.options.Models.Target(ctx, p.chat.Status.Generation.ModelConfig)
 	if missing != nil {
 		return Failed(missing)
@@ -49,8 +49,8 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	}
 	p.task.Observed.ClientResults(messages)
 	p.task.BeforeReply(t, messages)
-	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
-	if o.Kind == v1alpha1.OutcomeCompleted {
+	o := p.ask(ctx, r, messages, publishAs(v1beta1.RoleAssistant, to))
+	if o.Kind == v1beta1.OutcomeCompleted {
 		o.Content = p.tools.withRequired(o.Content)
 		p.output = checkOutput(schema, o.Content)
 	}
@@ -59,11 +59,11 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 }
 
 // publishAs publishes parts under the role.
-func publishAs(role v1alpha1.MessageRole, to Publisher) func(parts.Part) {
+func publishAs(role v1beta1.MessageRole, to Publisher) func(parts.Part) {
 	return func(part parts.Part) { to.Publish(string(role), part) }
 }
 
-func pendingCalls(s collect.Step) (calls []v1alpha1.ToolCall) {
+func pendingCalls(s collect.Step) (calls []v1beta1.ToolCall) {
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
 			calls = append(calls, *call)
@@ -74,8 +74,8 @@ func pendingCalls(s collect.Step) (calls []v1alpha1.ToolCall) {
 
 // contextOf is how full the context was for this reply.
 func contextOf(
-	chat *v1alpha1.Chat, t *models.Target, s collect.Step, messages []v1alpha1.ChatMessage,
-) *v1alpha1.ContextStatus {
+	chat *v1beta1.Chat, t *models.Target, s collect.Step, messages []v1beta1.ChatMessage,
+) *v1beta1.ContextStatus {
 	replies, compacted := compaction.Replies(messages)
 	tokens := s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens
 	if tokens == 0 { // Some servers report only the total, which is in the context of the next call.
@@ -86,13 +86,13 @@ func contextOf(
 		tokens = before.Tokens
 	}
 	limit := limitOf(chat, t)
-	return &v1alpha1.ContextStatus{
+	return &v1beta1.ContextStatus{
 		Tokens: tokens, Limit: limit.Tokens, LimitSource: limit.Source, Replies: replies + 1, Compacted: compacted,
 	}
 }
 
 // limitOf is the limit of the target's context, if known.
-func limitOf(chat *v1alpha1.Chat, t *models.Target) modelconfig.Limit {
+func limitOf(chat *v1beta1.Chat, t *models.Target) modelconfig.Limit {
 	return modelconfig.ContextLimit(t.Config, chat.Status.Internal.LearnedContextLimit)
 }
 
@@ -103,8 +103,8 @@ const outputName = "answer"
 const maxOutputProblem = 4096
 
 // applyTurn adds the settings of the turn's message to the request. It returns the schema of the output; nil: text.
-func (p *Performer) applyTurn(ctx context.Context, r *request, messages []v1alpha1.ChatMessage) (*jsonschema.Schema,
-	*v1alpha1.GenerationError) {
+func (p *Performer) applyTurn(ctx context.Context, r *request, messages []v1beta1.ChatMessage) (*jsonschema.Schema,
+	*v1beta1.GenerationError) {
 	format := p.chat.Spec.Output
 	settings := wire.SettingsOf(&r.call)
 	if message := p.turnMessage(ctx, messages); message != nil {
@@ -118,8 +118,8 @@ func (p *Performer) applyTurn(ctx context.Context, r *request, messages []v1alph
 	if format != nil {
 		compiled, object, err := jsonschema.CompileOutput(format.Schema.Raw)
 		if err != nil {
-			return nil, &v1alpha1.GenerationError{
-				Reason:  v1alpha1.ErrorOutputSchemaInvalid,
+			return nil, &v1beta1.GenerationError{
+				Reason:  v1beta1.ErrorOutputSchemaInvalid,
 				Message: clip.Ellipsis("The schema of the output cannot be used: "+err.Error(), 512),
 				Advice:  "Correct output.schema, then send a message to continue",
 			}
@@ -131,13 +131,13 @@ func (p *Performer) applyTurn(ctx context.Context, r *request, messages []v1alph
 }
 
 // choiceOf converts the choice; nil: the model decides. A tool that is not offered cannot be called.
-func choiceOf(choice *v1alpha1.ToolChoice, offered []fantasy.Tool) *fantasy.ToolChoice {
+func choiceOf(choice *v1beta1.ToolChoice, offered []fantasy.Tool) *fantasy.ToolChoice {
 	switch {
 	case choice == nil, len(offered) == 0:
 		return nil
-	case choice.Type == v1alpha1.ToolChoiceNone:
+	case choice.Type == v1beta1.ToolChoiceNone:
 		return new(fantasy.ToolChoiceNone)
-	case choice.Type == v1alpha1.ToolChoiceRequired:
+	case choice.Type == v1beta1.ToolChoiceRequired:
 		return new(fantasy.ToolChoiceRequired)
 	case slices.ContainsFunc(offered, func(t fantasy.Tool) bool { return t.GetName() == choice.Tool }):
 		return new(fantasy.SpecificToolChoice(choice.Tool))
@@ -146,7 +146,7 @@ func choiceOf(choice *v1alpha1.ToolChoice, offered []fantasy.Tool) *fantasy.Tool
 }
 
 // turnMessage is the message that began the turn, which a summary can have replaced; nil if it was deleted.
-func (p *Performer) turnMessage(ctx context.Context, messages []v1alpha1.ChatMessage) *v1alpha1.ChatMessage {
+func (p *Performer) turnMessage(ctx context.Context, messages []v1beta1.ChatMessage) *v1beta1.ChatMessage {
 	turn := p.chat.Status.Turn
 	if turn == nil {
 		return nil
@@ -160,25 +160,25 @@ func (p *Performer) turnMessage(ctx context.Context, messages []v1alpha1.ChatMes
 }
 
 // checkOutput checks an answer against the schema; nil for a reply that is no answer.
-func checkOutput(schema *jsonschema.Schema, s collect.Step) *v1alpha1.MessageOutput {
+func checkOutput(schema *jsonschema.Schema, s collect.Step) *v1beta1.MessageOutput {
 	switch {
-	case schema == nil, s.PendingCalls > 0, s.ReplyOutcome == v1alpha1.ReplyPaused:
+	case schema == nil, s.PendingCalls > 0, s.ReplyOutcome == v1beta1.ReplyPaused:
 		return nil
-	case s.ReplyOutcome != v1alpha1.ReplyComplete:
-		return &v1alpha1.MessageOutput{Problem: s.ReplyOutcome.Note()}
+	case s.ReplyOutcome != v1beta1.ReplyComplete:
+		return &v1beta1.MessageOutput{Problem: s.ReplyOutcome.Note()}
 	}
 	text := strings.TrimSpace(textOf(s.Parts))
 	if problem := schema.Problems(text); problem != "" {
-		return &v1alpha1.MessageOutput{Problem: clip.Bytes(problem, maxOutputProblem)}
+		return &v1beta1.MessageOutput{Problem: clip.Bytes(problem, maxOutputProblem)}
 	}
-	output := &v1alpha1.MessageOutput{}
+	output := &v1beta1.MessageOutput{}
 	var compact bytes.Buffer
-	if json.Compact(&compact, []byte(text)) == nil && compact.Len() <= v1alpha1.MaxOutputBytes {
+	if json.Compact(&compact, []byte(text)) == nil && compact.Len() <= v1beta1.MaxOutputBytes {
 		output.Value = &runtime.RawExtension{Raw: compact.Bytes()}
 	}
 	return output
 }
 
-func textOf(parts []v1alpha1.MessagePart) string {
-	return (&v1alpha1.ChatMessageSpec{Parts: parts}).Text()
+func textOf(parts []v1beta1.MessagePart) string {
+	return (&v1beta1.ChatMessageSpec{Parts: parts}).Text()
 }

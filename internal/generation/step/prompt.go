@@ -11,7 +11,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
@@ -23,7 +23,7 @@ import (
 
 // prompt builds the prompt from the view of the history, or returns the outcome that ends the step.
 func (p *Performer) prompt(
-	ctx context.Context, t *models.Target, view []v1alpha1.ChatMessage,
+	ctx context.Context, t *models.Target, view []v1beta1.ChatMessage,
 ) ([]fantasy.Message, *Outcome) {
 	spec, status := &p.chat.Spec, &p.chat.Status
 	from, namespace := p.steps.options.Sources, p.steps.options.Namespace
@@ -31,7 +31,7 @@ func (p *Performer) prompt(
 		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, History: view,
 		Extra:   toolGuidance(p.chat, p.steps.options.Tools),
 		Dialect: provider.DialectOf(&t.Config.Spec), ResultBytes: tools.ResultLimit(limitOf(p.chat, t).Tokens),
-		GoOn: status.Internal.Attempt.AfterEmptyReply && status.Generation.Action == v1alpha1.ActionGenerateAssistant,
+		GoOn: status.Internal.Attempt.AfterEmptyReply && status.Generation.Action == v1beta1.ActionGenerateAssistant,
 	}
 	if t := status.Turn; t != nil {
 		in.CallsCanceledReason = t.CallsCanceledReason
@@ -46,7 +46,7 @@ func (p *Performer) prompt(
 	}
 	switch {
 	case Interrupted(ctx):
-		return nil, &Outcome{Kind: v1alpha1.OutcomeInterrupted}
+		return nil, &Outcome{Kind: v1beta1.OutcomeInterrupted}
 	case err != nil:
 		return nil, new(Failed(sourcesError(p.chat, err)))
 	}
@@ -55,8 +55,8 @@ func (p *Performer) prompt(
 
 // skills is the index of the chat's skills, for a model that can read them. An advisor cannot.
 func (p *Performer) skills(ctx context.Context) (string, error) {
-	if len(p.chat.Spec.SkillsFrom) == 0 || p.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools ||
-		!isOffered(p.steps.options.Tools.Suited(p.chat), v1alpha1.BuiltInReadSkill) {
+	if len(p.chat.Spec.SkillsFrom) == 0 || p.chat.Status.Generation.Action == v1beta1.ActionExecuteTools ||
+		!isOffered(p.steps.options.Tools.Suited(p.chat), v1beta1.BuiltInReadSkill) {
 		return "", nil
 	}
 	all, err := p.steps.options.Sources.Skills(ctx, p.steps.options.Namespace, p.chat.Spec.SkillsFrom)
@@ -64,9 +64,9 @@ func (p *Performer) skills(ctx context.Context) (string, error) {
 }
 
 // sourcesError explains why instructions or skills could not be read.
-func sourcesError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
-	e := &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorInternal, Message: fmt.Sprintf("The instructions of chat %s could not be read", chat.Name),
+func sourcesError(chat *v1beta1.Chat, err error) *v1beta1.GenerationError {
+	e := &v1beta1.GenerationError{
+		Reason: v1beta1.ErrorInternal, Message: fmt.Sprintf("The instructions of chat %s could not be read", chat.Name),
 		Advice: "Send a message to try again",
 	}
 	if missing, ok := errors.AsType[*sources.MissingError](err); ok {
@@ -74,7 +74,7 @@ func sourcesError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 		if missing.Key != "" {
 			key = fmt.Sprintf(", key %q", missing.Key)
 		}
-		e.Reason = v1alpha1.ErrorConfigMapNotFound
+		e.Reason = v1beta1.ErrorConfigMapNotFound
 		e.Message = fmt.Sprintf("ConfigMap %s%s, which chat %s names in %s, cannot be used: %s",
 			missing.ConfigMap, key, chat.Name, missing.Field, missing.Why)
 		e.Advice = "Create it, or mark the entry as optional, then send a message to continue"
@@ -100,8 +100,8 @@ const (
 )
 
 // toolGuidance are the blocks of the system message about tools, which the advisor does not have.
-func toolGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
-	if chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
+func toolGuidance(chat *v1beta1.Chat, registry *tools.Registry) []string {
+	if chat.Status.Generation.Action == v1beta1.ActionExecuteTools {
 		return nil
 	}
 	return slices.Concat(workspaceGuidance(chat, registry), advisor.Guidance(chat), modeGuidance(chat))
@@ -115,18 +115,18 @@ const (
 	exploreMode = "You explore: you have only tools that look. Report what you find; change nothing."
 )
 
-func modeGuidance(chat *v1alpha1.Chat) []string {
+func modeGuidance(chat *v1beta1.Chat) []string {
 	switch chat.EffectiveMode() {
-	case v1alpha1.ModePlan:
+	case v1beta1.ModePlan:
 		return []string{planMode}
-	case v1alpha1.ModeExplore:
+	case v1beta1.ModeExplore:
 		return []string{exploreMode}
 	}
 	return nil
 }
 
 // workspaceGuidance is about the workspace of the chat's tools, or about how to create one.
-func workspaceGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
+func workspaceGuidance(chat *v1beta1.Chat, registry *tools.Registry) []string {
 	offered := registry.Suited(chat)
 	canWorkThere := slices.ContainsFunc(offered, func(d tools.Definition) bool { return d.NeedsWorkspace })
 	switch {
@@ -134,18 +134,18 @@ func workspaceGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
 		return []string{sharedWorkspace}
 	case chat.Status.Internal.Attempt.HasWorkspace && canWorkThere:
 		return []string{ownWorkspace + lifetime(chat.Spec.Workspace) + inWorkspace}
-	case isOffered(offered, v1alpha1.BuiltInCreateWorkspace):
+	case isOffered(offered, v1beta1.BuiltInCreateWorkspace):
 		return []string{noWorkspace}
 	}
 	return nil
 }
 
-func isOffered(offered []tools.Definition, tool v1alpha1.BuiltInTool) bool {
+func isOffered(offered []tools.Definition, tool v1beta1.BuiltInTool) bool {
 	return slices.ContainsFunc(offered, func(d tools.Definition) bool { return d.Name == string(tool) })
 }
 
 // lifetime is how long the workspace and its files last.
-func lifetime(w *v1alpha1.WorkspaceSource) string {
+func lifetime(w *v1beta1.WorkspaceSource) string {
 	switch {
 	case w == nil:
 		return keepsStorage

@@ -14,7 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
@@ -24,32 +24,32 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-func instructions(name, key string) v1alpha1.InstructionsSource {
-	return v1alpha1.InstructionsSource{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: name, Key: key}}
+func instructions(name, key string) v1beta1.InstructionsSource {
+	return v1beta1.InstructionsSource{ConfigMapKeyRef: v1beta1.ConfigMapKeyReference{Name: name, Key: key}}
 }
 
-func skillIn(name string) v1alpha1.SkillSource {
-	return v1alpha1.SkillSource{ConfigMapRef: v1alpha1.ConfigMapReference{Name: name}}
+func skillIn(name string) v1beta1.SkillSource {
+	return v1beta1.SkillSource{ConfigMapRef: v1beta1.ConfigMapReference{Name: name}}
 }
 
 // newTaught is a chat whose model can read skills, in a namespace with the ConfigMap "rules".
-func newTaught(t *testing.T, change func(*v1alpha1.ChatSpec)) *talk {
+func newTaught(t *testing.T, change func(*v1beta1.ChatSpec)) *talk {
 	t.Helper()
 	c := newTalk(t, replies(modelserver.Say("Fine.")), change)
 	c.options.Tools = tools.NewRegistry(skills.Tools(skills.Options{OfChat: c.options.Sources.SkillsOf,
-		Has: func(*v1alpha1.Chat) bool { return false }})...)
+		Has: func(*v1beta1.Chat) bool { return false }})...)
 	c.ConfigMaps = map[string]*apiclient.ConfigMap{"rules": {Data: map[string]string{"a": "Rhyme.", "b": "Be brief."}},
 		"forms": {Data: map[string]string{"SKILL.md": "---\nname: pdf\ndescription: Fills in forms.\n---\nSecret of the trade."}}}
 	return c
 }
 
 func TestInstructionsAndSkillsAreReadForEachStep(t *testing.T) {
-	c := newTaught(t, func(s *v1alpha1.ChatSpec) {
-		s.SystemPrompt, s.ParentRef = "You are a poet.", &v1alpha1.ChatReference{Name: "parent"}
+	c := newTaught(t, func(s *v1beta1.ChatSpec) {
+		s.SystemPrompt, s.ParentRef = "You are a poet.", &v1beta1.ChatReference{Name: "parent"}
 		absent, none := instructions("absent", "x"), skillIn("absent")
 		absent.Optional, none.Optional = true, true
-		s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "b"), absent, instructions("rules", "a")}
-		s.SkillsFrom = []v1alpha1.SkillSource{none, skillIn("forms")}
+		s.InstructionsFrom = []v1beta1.InstructionsSource{instructions("rules", "b"), absent, instructions("rules", "a")}
+		s.SkillsFrom = []v1beta1.SkillSource{none, skillIn("forms")}
 	})
 	c.ask("hello")
 	check.InOrder(t, c.LastBody(), `You are a poet.\n\nBe brief.\n\nRhyme.\n\n`+strings.Trim(jsonOf(t, skill.OfChat), `"`),
@@ -64,39 +64,39 @@ func TestInstructionsAndSkillsAreReadForEachStep(t *testing.T) {
 }
 
 func TestModelDeniedSkillsIsToldOfNone(t *testing.T) {
-	c := newTaught(t, func(s *v1alpha1.ChatSpec) {
-		s.SkillsFrom = []v1alpha1.SkillSource{skillIn("absent")}
-		s.Tools = &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"*"}}
+	c := newTaught(t, func(s *v1beta1.ChatSpec) {
+		s.SkillsFrom = []v1beta1.SkillSource{skillIn("absent")}
+		s.Tools = &v1beta1.ChatTools{Deny: []v1beta1.ToolPattern{"*"}}
 	})
 	c.ask("hello")
 	check.Lacks(t, c.LastBody(), "kill")
 }
 
 func TestMissingConfigMapSaysWhatToCreate(t *testing.T) {
-	from := func(source v1alpha1.InstructionsSource) v1alpha1.ChatSpec {
-		return v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{instructions("rules", "a"), source}}
+	from := func(source v1beta1.InstructionsSource) v1beta1.ChatSpec {
+		return v1beta1.ChatSpec{InstructionsFrom: []v1beta1.InstructionsSource{instructions("rules", "a"), source}}
 	}
-	for want, spec := range map[string]v1alpha1.ChatSpec{
+	for want, spec := range map[string]v1beta1.ChatSpec{
 		`ConfigMap absent, key "a", which chat c names in instructionsFrom, cannot be used: it does not exist. Create it`: from(
 			instructions("absent", "a")),
 		`ConfigMap rules, key "c", which chat c names in instructionsFrom, cannot be used: it has no key "c". Create it`: from(
 			instructions("rules", "c")),
 		`ConfigMap absent, which chat c names in skillsFrom, cannot be used: it does not exist. Create it`: {
-			SkillsFrom: []v1alpha1.SkillSource{skillIn("absent")}},
+			SkillsFrom: []v1beta1.SkillSource{skillIn("absent")}},
 		`ConfigMap rules, key "SKILL.md", which chat c names in skillsFrom, cannot be used: it has no key "SKILL.md". Create it`: {
-			SkillsFrom: []v1alpha1.SkillSource{skillIn("rules")}},
+			SkillsFrom: []v1beta1.SkillSource{skillIn("rules")}},
 	} {
-		c := newTaught(t, func(s *v1alpha1.ChatSpec) { *s = spec })
+		c := newTaught(t, func(s *v1beta1.ChatSpec) { *s = spec })
 		e := c.ask("hello").Spec.Generation.Error
-		check.Equal(t, "the reason", v1alpha1.ErrorConfigMapNotFound, e.Reason)
+		check.Equal(t, "the reason", v1beta1.ErrorConfigMapNotFound, e.Reason)
 		check.Contains(t, e.Text(), want)
 		check.Equal(t, "calls of the model", 0, len(c.Bodies("")))
 	}
 }
 
 func TestRefusedReadOfInstructionsIsTriedAgain(t *testing.T) {
-	rhymes := func(s *v1alpha1.ChatSpec) {
-		s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "a")}
+	rhymes := func(s *v1beta1.ChatSpec) {
+		s.InstructionsFrom = []v1beta1.InstructionsSource{instructions("rules", "a")}
 	}
 	c := newTaught(t, rhymes)
 	c.Refuse.Store(2)
@@ -105,21 +105,21 @@ func TestRefusedReadOfInstructionsIsTriedAgain(t *testing.T) {
 	check.Equal(t, "reads", 3, int(c.Asked.Load()))
 	c.Refuse.Store(1 << 20)
 	c.say("again")
-	m := c.interrupted(v1alpha1.ActionGenerateAssistant, func() bool { return c.Asked.Load() > 3 })
+	m := c.interrupted(v1beta1.ActionGenerateAssistant, func() bool { return c.Asked.Load() > 3 })
 	check.Equal(t, "interrupted while it is refused", "Interrupted: ", outline(m))
 	check.Equal(t, "calls of the model", 1, len(c.Bodies("")))
 }
 
 // file is a part with a file.
-func file(name, mediaType string, f v1alpha1.MessageFile) v1alpha1.MessagePart {
+func file(name, mediaType string, f v1beta1.MessageFile) v1beta1.MessagePart {
 	f.Name, f.MediaType = name, mediaType
-	return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &f}
+	return v1beta1.MessagePart{Type: v1beta1.PartFile, File: &f}
 }
 
 // show begins a turn with a text and files.
-func (c *talk) show(files ...v1alpha1.MessagePart) {
-	c.put(chattest.User("c", "files", chattest.Content(""), chattest.Defaulted, func(m *v1alpha1.ChatMessage) {
-		m.Spec.Parts = append([]v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("what is this?")}}, files...)
+func (c *talk) show(files ...v1beta1.MessagePart) {
+	c.put(chattest.User("c", "files", chattest.Content(""), chattest.Defaulted, func(m *v1beta1.ChatMessage) {
+		m.Spec.Parts = append([]v1beta1.MessagePart{{Type: v1beta1.PartText, Text: new("what is this?")}}, files...)
 	}))
 }
 
@@ -127,13 +127,13 @@ func TestFilesReachTheModel(t *testing.T) {
 	c := newTalk(t, replies(modelserver.Say("Nice.")))
 	c.ConfigMaps = map[string]*apiclient.ConfigMap{"files": {Data: map[string]string{"note.txt": "from a ConfigMap"},
 		BinaryData: map[string][]byte{"a.png": []byte("\x89PNG\r\n\x1a\nrest")}}}
-	ref := func(key string) v1alpha1.MessageFile {
-		return v1alpha1.MessageFile{ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{Name: "files", Key: key}}
+	ref := func(key string) v1beta1.MessageFile {
+		return v1beta1.MessageFile{ConfigMapKeyRef: &v1beta1.ConfigMapKeyReference{Name: "files", Key: key}}
 	}
-	c.show(file("in.txt", "text/plain", v1alpha1.MessageFile{Data: "aW4gcGxhY2U="}),
+	c.show(file("in.txt", "text/plain", v1beta1.MessageFile{Data: "aW4gcGxhY2U="}),
 		file("note.txt", "text/plain", ref("note.txt")), file("a.png", "image/png", ref("a.png")),
 		file("b.png", "image/png", ref("b.png")),
-		file("c.png", "image/png", v1alpha1.MessageFile{URL: "https://files.example.com/c.png"}))
+		file("c.png", "image/png", v1beta1.MessageFile{URL: "https://files.example.com/c.png"}))
 	c.reply()
 	check.Contains(t, c.LastBody(), `in place`, `from a ConfigMap`, `data:image/png;base64,iVBORw0KGgpyZXN0`,
 		`cannot be shown: ConfigMap files: it has no key \"b.png\".`,
@@ -152,7 +152,7 @@ func newFetched(t *testing.T, script modelserver.Script) *wired {
 	form := wiredForm("anthropic")
 	form.base = "-" // Only the provider's own host fetches files.
 	w := newWired(t, form, script, debugged)
-	w.show(file("c.png", "image/png", v1alpha1.MessageFile{URL: signedURL}))
+	w.show(file("c.png", "image/png", v1beta1.MessageFile{URL: signedURL}))
 	return w
 }
 
@@ -165,14 +165,14 @@ func TestURLReachesTheProviderWithoutBeingRecorded(t *testing.T) {
 	sent := c.LastBody()
 	check.Contains(t, plain(sent), `"source":{"url":"`+signedURL+`","type":"url"}`)
 	step := c.recorded()["c-1-generateassistant"]
-	check.Equal(t, "the recorded file", v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Text: cleanURL, Name: "c.png",
+	check.Equal(t, "the recorded file", v1beta1.DebugPart{Type: v1beta1.DebugFile, Text: cleanURL, Name: "c.png",
 		MediaType: "image/png"}, step.Request.Messages[0].Parts[1])
 	// What is recorded is what was sent, but for the secret.
 	check.Equal(t, "the recorded request", strings.ReplaceAll(plain(sent), signedURL, cleanURL),
 		step.Attempts[0].Exchanges[0].RequestBody)
 	c.say("Thanks.")
 	check.Equal(t, "the summary", `Completed: Text "They looked at a cat."; Complete`,
-		outline(c.compact(v1alpha1.CompactionManual)))
+		outline(c.compact(v1beta1.CompactionManual)))
 	check.Contains(t, plain(c.LastBody()), signedURL, "Write a summary")
 }
 
@@ -195,21 +195,21 @@ func TestURLThatCannotBeFetchedFailsNoTurn(t *testing.T) {
 }
 
 func TestSettingsOfModelAndTurnReachTheProvider(t *testing.T) {
-	for name, c := range map[string]struct{ chat, asked, want v1alpha1.ReasoningEffort }{
+	for name, c := range map[string]struct{ chat, asked, want v1beta1.ReasoningEffort }{
 		"plain":                 {"", "", "low"},
-		"none":                  {"", v1alpha1.EffortNone, "none"},
-		"beyond the most":       {"", v1alpha1.EffortMax, "high"},
-		"of the chat":           {v1alpha1.EffortMedium, "", "medium"},
-		"of the message":        {v1alpha1.EffortMedium, v1alpha1.EffortMinimal, "minimal"},
-		"of the chat, too high": {v1alpha1.EffortMax, "", "high"},
+		"none":                  {"", v1beta1.EffortNone, "none"},
+		"beyond the most":       {"", v1beta1.EffortMax, "high"},
+		"of the chat":           {v1beta1.EffortMedium, "", "medium"},
+		"of the message":        {v1beta1.EffortMedium, v1beta1.EffortMinimal, "minimal"},
+		"of the chat, too high": {v1beta1.EffortMax, "", "high"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			talk := newTalk(t, replies(modelserver.Say("Fine.")), func(s *v1alpha1.ChatSpec) { s.ReasoningEffort = c.chat })
-			talk.Add("default", func(s *v1alpha1.ChatModelConfigSpec) {
-				s.Provider, s.TopK, s.TopP = v1alpha1.ProviderOpenAI, new(int64(5)), new(0.5)
-				s.ReasoningEffort = &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortLow, Max: v1alpha1.EffortHigh}
-				s.ProviderOptions = &v1alpha1.ProviderOptions{OpenAI: &v1alpha1.OpenAIOptions{User: "u-1"}}
-				s.Pricing = &v1alpha1.Pricing{
+			talk := newTalk(t, replies(modelserver.Say("Fine.")), func(s *v1beta1.ChatSpec) { s.ReasoningEffort = c.chat })
+			talk.Add("default", func(s *v1beta1.ChatModelConfigSpec) {
+				s.Provider, s.TopK, s.TopP = v1beta1.ProviderOpenAI, new(int64(5)), new(0.5)
+				s.ReasoningEffort = &v1beta1.ReasoningEffortSettings{Default: v1beta1.EffortLow, Max: v1beta1.EffortHigh}
+				s.ProviderOptions = &v1beta1.ProviderOptions{OpenAI: &v1beta1.OpenAIOptions{User: "u-1"}}
+				s.Pricing = &v1beta1.Pricing{
 					Currency: "USD", InputPerMillion: "2", OutputPerMillion: "3", CacheReadPerMillion: "0",
 				}
 			})
@@ -222,7 +222,7 @@ func TestSettingsOfModelAndTurnReachTheProvider(t *testing.T) {
 				[]any{sent["reasoning_effort"], sent["user"], sent["top_p"]})
 			check.Equal(t, "the warnings", []string{"topK was left out: the provider does not take it"}, g.Warnings)
 			u := g.Usage
-			check.Equal(t, "the cost", &v1alpha1.Cost{Currency: "USD",
+			check.Equal(t, "the cost", &v1beta1.Cost{Currency: "USD",
 				MicroUnits: 2*(u.InputTokens+u.CacheWriteTokens) + 3*u.OutputTokens}, g.Cost)
 		})
 	}
@@ -231,21 +231,21 @@ func TestSettingsOfModelAndTurnReachTheProvider(t *testing.T) {
 }
 
 func TestUncallableModelSaysWhatToDo(t *testing.T) {
-	for want, change := range map[string]func(*v1alpha1.ChatModelConfigSpec){
+	for want, change := range map[string]func(*v1beta1.ChatModelConfigSpec){
 		`openai-compatible refused the API key of ChatModelConfig m (401). Put a valid key into key "wrong" of Secret keys`: func(
-			s *v1alpha1.ChatModelConfigSpec) {
+			s *v1beta1.ChatModelConfigSpec) {
 			s.APIKey.SecretKeyRef.Key = "wrong"
 		},
 		`Secret keys does not exist in namespace ns, or has no key "absent", or that is empty`: func(
-			s *v1alpha1.ChatModelConfigSpec) {
+			s *v1beta1.ChatModelConfigSpec) {
 			s.APIKey.SecretKeyRef.Key = "absent"
 		},
-		`Create Secret keys in namespace ns with the key "empty"`: func(s *v1alpha1.ChatModelConfigSpec) {
+		`Create Secret keys in namespace ns with the key "empty"`: func(s *v1beta1.ChatModelConfigSpec) {
 			s.APIKey.SecretKeyRef.Key = "empty"
 		},
-		"baseURL of ChatModelConfig m":  func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "http://127.0.0.1:1/v1" },
-		"ChatModelConfig m is disabled": func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true },
-		"openai-compatible sent nothing for 1s": func(s *v1alpha1.ChatModelConfigSpec) {
+		"baseURL of ChatModelConfig m":  func(s *v1beta1.ChatModelConfigSpec) { s.BaseURL = "http://127.0.0.1:1/v1" },
+		"ChatModelConfig m is disabled": func(s *v1beta1.ChatModelConfigSpec) { s.Disabled = true },
+		"openai-compatible sent nothing for 1s": func(s *v1beta1.ChatModelConfigSpec) {
 			s.IdleTimeoutSeconds = new(int32(1))
 		},
 		"ChatModelConfig m does not exist": nil,
@@ -274,7 +274,7 @@ func TestOnlyLargePromptsWaitForMemory(t *testing.T) {
 	pod.options.PromptMemory = 5 << 20
 	pod.steps = New(pod.options)
 	data := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 300<<10)...) // A pod reckons with 2400 KiB for it.
-	picture := file("a.png", "image/png", v1alpha1.MessageFile{Data: base64.StdEncoding.EncodeToString(data)})
+	picture := file("a.png", "image/png", v1beta1.MessageFile{Data: base64.StdEncoding.EncodeToString(data)})
 	beside := func() *talk {
 		c := newTalk(t, hangs)
 		c.steps = pod.steps
@@ -284,7 +284,7 @@ func TestOnlyLargePromptsWaitForMemory(t *testing.T) {
 	large := func() {
 		c := beside()
 		c.show(picture)
-		go c.perform(ctx, v1alpha1.ActionGenerateAssistant)
+		go c.perform(ctx, v1beta1.ActionGenerateAssistant)
 	}
 	for range 4 {
 		large()
@@ -312,7 +312,7 @@ func TestProviderIsNotCalledBeforeRetryAfter(t *testing.T) {
 	// The pod knows it from its own call, and from the status.
 	for _, config := range []string{"default", "default", "told"} {
 		e := c.on(config).reply().Spec.Generation.Error
-		check.Equal(t, config, []any{v1alpha1.ErrorRateLimited, true, true},
+		check.Equal(t, config, []any{v1beta1.ErrorRateLimited, true, true},
 			[]any{e.Reason, e.Retryable, e.RetryAfter() >= 500*time.Second})
 	}
 	check.Equal(t, "calls", 1, len(c.Bodies("")))
@@ -324,8 +324,8 @@ func living(name string) *counting {
 }
 
 // of is a chat with a workspace of that source.
-func of(source v1alpha1.WorkspaceSource) func(*v1alpha1.Chat) {
-	return func(c *v1alpha1.Chat) {
+func of(source v1beta1.WorkspaceSource) func(*v1beta1.Chat) {
+	return func(c *v1beta1.Chat) {
 		c.Spec.Workspace, c.Status.Internal.Attempt.HasWorkspace = &source, true
 	}
 }
@@ -334,37 +334,37 @@ func TestModelIsToldOfItsToolsWorkspace(t *testing.T) {
 	execute, create := living("execute"), &counting{name: "create_workspace"}
 	for name, c := range map[string]struct {
 		tools  []tools.Tool
-		change func(*v1alpha1.Chat)
+		change func(*v1beta1.Chat)
 		want   []string
 	}{
-		"its own": {[]tools.Tool{execute, create}, func(c *v1alpha1.Chat) { c.Status.Internal.Attempt.HasWorkspace = true },
+		"its own": {[]tools.Tool{execute, create}, func(c *v1beta1.Chat) { c.Status.Internal.Attempt.HasWorkspace = true },
 			[]string{ownWorkspace + keepsStorage + inWorkspace}},
-		"its own, with storage": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
-			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Storage: &v1alpha1.WorkspaceStorage{}}}),
+		"its own, with storage": {[]tools.Tool{execute}, of(v1beta1.WorkspaceSource{
+			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Storage: &v1beta1.WorkspaceStorage{}}}),
 			[]string{ownWorkspace + keepsStorage + inWorkspace}},
-		"its own, without storage": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
-			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{}}), []string{ownWorkspace + keepsNothing + inWorkspace}},
-		"one that it has chosen, without storage": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
-			PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{}}), []string{ownWorkspace + keepsNothing + inWorkspace}},
-		"a pod that somebody else runs": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
-			PodRef: &v1alpha1.WorkspacePodReference{}}), []string{ownWorkspace + inWorkspace}},
-		"that of its parent": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
-			c.Status.Internal.Attempt.HasWorkspace, c.Spec.ParentRef = true, &v1alpha1.ChatReference{Name: "p"}
+		"its own, without storage": {[]tools.Tool{execute}, of(v1beta1.WorkspaceSource{
+			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{}}), []string{ownWorkspace + keepsNothing + inWorkspace}},
+		"one that it has chosen, without storage": {[]tools.Tool{execute}, of(v1beta1.WorkspaceSource{
+			PodTemplateSelector: &v1beta1.WorkspaceTemplateSelector{}}), []string{ownWorkspace + keepsNothing + inWorkspace}},
+		"a pod that somebody else runs": {[]tools.Tool{execute}, of(v1beta1.WorkspaceSource{
+			PodRef: &v1beta1.WorkspacePodReference{}}), []string{ownWorkspace + inWorkspace}},
+		"that of its parent": {[]tools.Tool{execute}, func(c *v1beta1.Chat) {
+			c.Status.Internal.Attempt.HasWorkspace, c.Spec.ParentRef = true, &v1beta1.ChatReference{Name: "p"}
 		}, []string{sharedWorkspace}},
-		"one whose tools it may not call": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
+		"one whose tools it may not call": {[]tools.Tool{execute}, func(c *v1beta1.Chat) {
 			c.Status.Internal.Attempt.HasWorkspace = true
-			c.Spec.Tools = &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"execute"}}
+			c.Spec.Tools = &v1beta1.ChatTools{Deny: []v1beta1.ToolPattern{"execute"}}
 		}, nil},
-		"one that it may create": {[]tools.Tool{execute, create}, func(*v1alpha1.Chat) {}, []string{noWorkspace}},
-		"none":                   {[]tools.Tool{execute}, func(*v1alpha1.Chat) {}, nil},
-		"one, as the advisor": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
+		"one that it may create": {[]tools.Tool{execute, create}, func(*v1beta1.Chat) {}, []string{noWorkspace}},
+		"none":                   {[]tools.Tool{execute}, func(*v1beta1.Chat) {}, nil},
+		"one, as the advisor": {[]tools.Tool{execute}, func(c *v1beta1.Chat) {
 			c.Status.Internal.Attempt.HasWorkspace = true
-			c.Status.Generation.Action = v1alpha1.ActionExecuteTools
+			c.Status.Generation.Action = v1beta1.ActionExecuteTools
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := performer(c.tools...)
-			p.chat.Status.Generation.Action = v1alpha1.ActionGenerateAssistant
+			p.chat.Status.Generation.Action = v1beta1.ActionGenerateAssistant
 			c.change(p.chat)
 			check.Equal(t, "it is told", c.want, toolGuidance(p.chat, p.steps.options.Tools))
 		})

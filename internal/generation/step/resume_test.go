@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -64,14 +64,14 @@ func newAttaching(name string) attaching {
 }
 
 func (a attaching) Run(ctx context.Context, call tools.Call) (string, error) {
-	call.Attach(v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "iVBO"})
+	call.Attach(v1beta1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "iVBO"})
 	return a.counting.Run(ctx, call)
 }
 
 // performer performs the batch of a chat with these tools. It neither asks models nor reads anything.
 func performer(all ...tools.Tool) *Performer {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: chatUID}}
-	chat.Status.Generation = &v1alpha1.GenerationStatus{Action: v1alpha1.ActionExecuteTools, Attempt: 1}
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: chatUID}}
+	chat.Status.Generation = &v1beta1.GenerationStatus{Action: v1beta1.ActionExecuteTools, Attempt: 1}
 	of := fence.Fence{ChatUID: chatUID, HistoryVersion: 8, Attempt: 1}
 	observer := observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
 	_, observed := observer.Begin(context.Background(), chat, of)
@@ -83,15 +83,15 @@ func performer(all ...tools.Tool) *Performer {
 
 // replied is the history that ends with a reply of version 7, which calls the tools by these names; the ids of the
 // calls are their numbers, from 1 on.
-func replied(names ...string) []v1alpha1.ChatMessage {
-	reply := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{
-		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{ChatUID: chatUID, HistoryVersion: 7},
+func replied(names ...string) []v1beta1.ChatMessage {
+	reply := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{
+		Role: v1beta1.RoleAssistant, Generation: &v1beta1.MessageGeneration{ChatUID: chatUID, HistoryVersion: 7},
 	}}
 	for i, name := range names {
-		call := &v1alpha1.ToolCall{ID: fmt.Sprint(i + 1), Name: name, Input: "{}"}
-		reply.Spec.Parts = append(reply.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call})
+		call := &v1beta1.ToolCall{ID: fmt.Sprint(i + 1), Name: name, Input: "{}"}
+		reply.Spec.Parts = append(reply.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: call})
 	}
-	return []v1alpha1.ChatMessage{reply}
+	return []v1beta1.ChatMessage{reply}
 }
 
 // ended are frames of calls that had begun, and of those with these ids, ended.
@@ -125,41 +125,41 @@ func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 		calls       []string
 		ended       []string
 		interrupted bool
-		kind        v1alpha1.GenerationOutcome
+		kind        v1beta1.GenerationOutcome
 		want        []string
 		made        string
 	}{
 		"one that can be made again": {
-			calls: []string{"once", "again"}, ended: []string{"1"}, kind: v1alpha1.OutcomeCompleted,
+			calls: []string{"once", "again"}, ended: []string{"1"}, kind: v1beta1.OutcomeCompleted,
 			want: []string{"kept 1", "ran 2"}, made: "2",
 		},
 		"one that cannot": {
-			calls: []string{"once", "once"}, ended: []string{"2"}, kind: v1alpha1.OutcomeCompleted,
+			calls: []string{"once", "once"}, ended: []string{"2"}, kind: v1beta1.OutcomeCompleted,
 			want: []string{lost, "kept 2"},
 		},
 		"one of each, and one that had ended": {
-			calls: []string{"again", "once", "again"}, ended: []string{"3"}, kind: v1alpha1.OutcomeCompleted,
+			calls: []string{"again", "once", "again"}, ended: []string{"3"}, kind: v1beta1.OutcomeCompleted,
 			want: []string{"ran 1", lost, "kept 3"}, made: "1",
 		},
 		"all had ended": {
-			calls: []string{"again", "once"}, ended: []string{"1", "2"}, kind: v1alpha1.OutcomeCompleted,
+			calls: []string{"again", "once"}, ended: []string{"1", "2"}, kind: v1beta1.OutcomeCompleted,
 			want: []string{"kept 1", "kept 2"},
 		},
-		"none had ended": {calls: []string{"again", "again"}, kind: v1alpha1.OutcomeLost},
+		"none had ended": {calls: []string{"again", "again"}, kind: v1beta1.OutcomeLost},
 		"calls in conflict": {
-			calls: []string{"again", "alone"}, ended: []string{"2"}, kind: v1alpha1.OutcomeCompleted,
+			calls: []string{"again", "alone"}, ended: []string{"2"}, kind: v1beta1.OutcomeCompleted,
 			want: []string{`error: this call was skipped, because the same reply called tool "alone"`, "kept 2"},
 		},
 		"calls in conflict, of which none can be made again": {
-			calls: []string{"once", "alone"}, ended: []string{"2"}, kind: v1alpha1.OutcomeCompleted,
+			calls: []string{"once", "alone"}, ended: []string{"2"}, kind: v1beta1.OutcomeCompleted,
 			want: []string{`error: this call was skipped, because the same reply called tool "alone"`, "kept 2"},
 		},
 		"the chat was interrupted": {
 			calls: []string{"once", "again", "once"}, ended: []string{"1"}, interrupted: true,
-			kind: v1alpha1.OutcomeInterrupted, want: []string{"kept 1", "ended"}, made: "2",
+			kind: v1beta1.OutcomeInterrupted, want: []string{"kept 1", "ended"}, made: "2",
 		},
 		"the chat was interrupted, and none had ended": {
-			calls: []string{"again", "once"}, interrupted: true, kind: v1alpha1.OutcomeInterrupted, want: []string{"ended"},
+			calls: []string{"again", "once"}, interrupted: true, kind: v1beta1.OutcomeInterrupted, want: []string{"ended"},
 			made: "1",
 		},
 	} {
@@ -188,7 +188,7 @@ func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 
 func TestARefusedCallIsNotLost(t *testing.T) {
 	history := replied("once", "again")
-	history[0].Spec.Parts[0].ToolCall.Refusal = v1alpha1.RefusalInputTruncated
+	history[0].Spec.Parts[0].ToolCall.Refusal = v1beta1.RefusalInputTruncated
 	p := performer(again("again"), &counting{name: "once"})
 	got := outputs(p.Resume(t.Context(), history, ended("2")))
 	check.Equal(t, "results", 2, len(got))
@@ -207,7 +207,7 @@ func TestInterruptedBatchKeepsWhatWasShown(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(ErrInterrupted)
 	o := performer().Resume(ctx, nil, ended("1"))
-	check.Equal(t, "kind, results", []any{v1alpha1.OutcomeInterrupted, []string{"kept 1"}}, []any{o.Kind, outputs(o)})
+	check.Equal(t, "kind, results", []any{v1beta1.OutcomeInterrupted, []string{"kept 1"}}, []any{o.Kind, outputs(o)})
 }
 
 // showing is a tool that shows a text of a size, in pieces.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/collect"
@@ -40,15 +40,15 @@ type Options struct {
 	Models    *models.Models
 	Sources   *sources.Reader
 	// Message reads a message; nil: it does not exist, or ctx is done.
-	Message func(ctx context.Context, name string) *v1alpha1.ChatMessage
+	Message func(ctx context.Context, name string) *v1beta1.ChatMessage
 	Tools   *tools.Registry
 	// WorkspaceContext reads the instructions and skills of a chat's workspace. ok is false if it does not answer.
-	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
+	WorkspaceContext func(ctx context.Context, chat *v1beta1.Chat) (files []v1beta1.MessageFile, ok bool)
 	// ClusterUnavailable returns why a chat's model cannot work in the cluster; nil if it can, or if it has no cluster.
-	ClusterUnavailable func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable
+	ClusterUnavailable func(ctx context.Context, chat *v1beta1.Chat) *v1beta1.KubernetesUnavailable
 	MCP                *mcp.Servers
 	// Workspace returns the agent of a chat's workspace, which runs the commands of MCP servers.
-	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
+	Workspace func(ctx context.Context, chat *v1beta1.Chat) (*client.Client, error)
 	Now       func() time.Time
 	// PromptMemory limits the memory of the large prompts of all running calls, in bytes.
 	PromptMemory int64
@@ -74,7 +74,7 @@ type Publisher interface {
 // Task is the step that a chat's status asks for.
 type Task struct {
 	// Chat with the settings in force; see Steps.Settle.
-	Chat     *v1alpha1.Chat
+	Chat     *v1beta1.Chat
 	Fence    fence.Fence
 	Observed *observe.Attempt
 	// Log gets what operators need to see; never content.
@@ -82,25 +82,25 @@ type Task struct {
 	// CommandsRefused is why MCP servers of the chat may not run in its workspace; empty if they may.
 	CommandsRefused string
 	// BeforeReply is called before the model is asked for a reply to the messages.
-	BeforeReply func(t *models.Target, messages []v1alpha1.ChatMessage)
+	BeforeReply func(t *models.Target, messages []v1beta1.ChatMessage)
 }
 
 // Performer performs one step, once.
 type Performer struct {
 	steps *Steps
 	task  Task
-	chat  *v1alpha1.Chat
+	chat  *v1beta1.Chat
 	// target is the model that was called, if any.
 	target *models.Target
 	tools  toolset
 	// advice is the account of the advisor.
 	advice advice
 	// The others are fields of the step's account.
-	context            *v1alpha1.ContextStatus
-	compaction         *v1alpha1.CompactionAccount
-	output             *v1alpha1.MessageOutput
-	unavailableTools   []v1alpha1.ProviderToolUnavailable
-	unavailableCluster *v1alpha1.KubernetesUnavailable
+	context            *v1beta1.ContextStatus
+	compaction         *v1beta1.CompactionAccount
+	output             *v1beta1.MessageOutput
+	unavailableTools   []v1beta1.ProviderToolUnavailable
+	unavailableCluster *v1beta1.KubernetesUnavailable
 }
 
 // Performer returns a performer of the task.
@@ -111,14 +111,14 @@ func (s *Steps) Performer(t Task) *Performer {
 
 // Outcome is how a step ended.
 type Outcome struct {
-	Kind    v1alpha1.GenerationOutcome
+	Kind    v1beta1.GenerationOutcome
 	Content collect.Step
-	Err     *v1alpha1.GenerationError
+	Err     *v1beta1.GenerationError
 }
 
 // Failed is the outcome of a step that fails with the error.
-func Failed(err *v1alpha1.GenerationError) Outcome {
-	return Outcome{Kind: v1alpha1.OutcomeFailed, Err: err}
+func Failed(err *v1beta1.GenerationError) Outcome {
+	return Outcome{Kind: v1beta1.OutcomeFailed, Err: err}
 }
 
 // PaidFor is the outcome with the usage of the content, which is paid for even if the step fails.
@@ -131,11 +131,11 @@ func (o Outcome) PaidFor(content collect.Step) Outcome {
 func (p *Performer) Prepare(ctx context.Context) { p.tools.prepare(ctx) }
 
 // Perform performs the step on the history until ctx is done, and publishes its parts.
-func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
+func (p *Performer) Perform(ctx context.Context, messages []v1beta1.ChatMessage, to Publisher) Outcome {
 	switch p.chat.Status.Generation.Action {
-	case v1alpha1.ActionExecuteTools:
+	case v1beta1.ActionExecuteTools:
 		return p.executeTools(ctx, messages, to)
-	case v1alpha1.ActionCompact:
+	case v1beta1.ActionCompact:
 		return p.compact(ctx, messages, to)
 	}
 	return p.generate(ctx, messages, to)
@@ -143,9 +143,9 @@ func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage
 
 // Resume is the outcome of a step that a former process of this pod has begun, from the parts that it has published.
 // Only interrupted steps and batches of calls are resumed.
-func (p *Performer) Resume(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
-	if p.chat.Status.Generation.Action != v1alpha1.ActionExecuteTools || Interrupted(ctx) && len(messages) == 0 {
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: collect.FromFrames(shown)}
+func (p *Performer) Resume(ctx context.Context, messages []v1beta1.ChatMessage, shown []parts.Frame) Outcome {
+	if p.chat.Status.Generation.Action != v1beta1.ActionExecuteTools || Interrupted(ctx) && len(messages) == 0 {
+		return Outcome{Kind: v1beta1.OutcomeInterrupted, Content: collect.FromFrames(shown)}
 	}
 	return p.resumeTools(ctx, messages, shown)
 }
@@ -154,17 +154,17 @@ func (p *Performer) Resume(ctx context.Context, messages []v1alpha1.ChatMessage,
 func (p *Performer) Target() *models.Target { return p.target }
 
 // Account returns the account of the step, without the attempt.
-func (p *Performer) Account(o Outcome) *v1alpha1.MessageGeneration {
+func (p *Performer) Account(o Outcome) *v1beta1.MessageGeneration {
 	g := &o.Content.MessageGeneration
 	g.MCP, g.Output = p.tools.accountServers(o.Kind), p.output
 	g.ProviderToolsUnavailable, g.KubernetesUnavailable = p.unavailableTools, p.unavailableCluster
-	if o.Kind != v1alpha1.OutcomeFailed {
+	if o.Kind != v1beta1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}
 	if p.target != nil {
 		g.Model, g.Cost = p.target.Identity(), cost.Of(p.target.Config.Spec.Pricing, o.Content.Usage)
 	}
-	if o.Content.Usage != (v1alpha1.TokenUsage{}) {
+	if o.Content.Usage != (v1beta1.TokenUsage{}) {
 		g.Usage = &o.Content.Usage
 	}
 	p.advice.account(g)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/budget"
@@ -40,8 +40,8 @@ const patience = 30 * time.Second
 type talk struct {
 	*modeltest.World
 	t       *testing.T
-	chat    *v1alpha1.Chat
-	history []v1alpha1.ChatMessage
+	chat    *v1beta1.Chat
+	history []v1beta1.ChatMessage
 	// options of the steps.
 	options    Options
 	recordings modeltest.Recordings
@@ -52,7 +52,7 @@ type talk struct {
 }
 
 // newTalk is a chat of the spec whose models follow the script.
-func newTalk(t *testing.T, script modelserver.Script, change ...func(*v1alpha1.ChatSpec)) *talk {
+func newTalk(t *testing.T, script modelserver.Script, change ...func(*v1beta1.ChatSpec)) *talk {
 	t.Helper()
 	c := &talk{World: modeltest.New(t, script), t: t, recordings: modeltest.Recordings{}, shown: &published{}}
 	c.chat = chattest.In(modeltest.Namespace, chattest.Chat("c", chattest.UID(chatUID)))
@@ -64,7 +64,7 @@ func newTalk(t *testing.T, script modelserver.Script, change ...func(*v1alpha1.C
 	c.options = Options{
 		Namespace: modeltest.Namespace, Models: c.Models, Now: time.Now, PromptMemory: DefaultPromptMemory,
 		Sources: sources.New(sources.Options{Client: c.API, HTTP: http.DefaultClient, Now: time.Now, Forbidden: time.Minute}),
-		Message: func(context.Context, string) *v1alpha1.ChatMessage { return nil },
+		Message: func(context.Context, string) *v1beta1.ChatMessage { return nil },
 		Tools:   tools.NewRegistry(builtin.CurrentTime{Now: func() time.Time { return time.Unix(0, 0) }}),
 		Expect:  func(context.Context) func() { return func() {} },
 	}
@@ -84,39 +84,39 @@ func (c *talk) say(text string) {
 }
 
 // put begins a turn with a message of people.
-func (c *talk) put(m *v1alpha1.ChatMessage) {
-	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: m.Name, Parent: c.chat.Status.History.Head,
+func (c *talk) put(m *v1beta1.ChatMessage) {
+	c.chat.Status.Turn = &v1beta1.TurnStatus{Message: m.Name, Parent: c.chat.Status.History.Head,
 		Index: c.chat.Status.History.Length}
 	c.commit(m)
 }
 
-func (c *talk) commit(m *v1alpha1.ChatMessage) {
+func (c *talk) commit(m *v1beta1.ChatMessage) {
 	st := &c.chat.Status.History
 	c.history = append(c.history, *m)
 	st.Version, st.Head, st.Length = st.Version+1, m.Name, st.Length+1
 }
 
 // ask begins a turn with the message, and returns the reply to it.
-func (c *talk) ask(text string) *v1alpha1.ChatMessage {
+func (c *talk) ask(text string) *v1beta1.ChatMessage {
 	c.t.Helper()
 	c.say(text)
 	return c.reply()
 }
 
 // reply lets the model reply.
-func (c *talk) reply() *v1alpha1.ChatMessage {
+func (c *talk) reply() *v1beta1.ChatMessage {
 	c.t.Helper()
-	return c.perform(c.t.Context(), v1alpha1.ActionGenerateAssistant)
+	return c.perform(c.t.Context(), v1beta1.ActionGenerateAssistant)
 }
 
 // execute runs the calls of the newest reply.
-func (c *talk) execute() *v1alpha1.ChatMessage {
+func (c *talk) execute() *v1beta1.ChatMessage {
 	c.t.Helper()
-	return c.perform(c.t.Context(), v1alpha1.ActionExecuteTools)
+	return c.perform(c.t.Context(), v1beta1.ActionExecuteTools)
 }
 
 // result is the result of the only call.
-func (c *talk) result() *v1alpha1.ToolResult {
+func (c *talk) result() *v1beta1.ToolResult {
 	c.t.Helper()
 	m := c.execute()
 	if len(m.Spec.Parts) != 1 || m.Spec.Parts[0].ToolResult == nil {
@@ -126,10 +126,10 @@ func (c *talk) result() *v1alpha1.ToolResult {
 }
 
 // compact asks for a summary, and lets it take the place of what it stands for.
-func (c *talk) compact(source v1alpha1.CompactionSource) *v1alpha1.ChatMessage {
+func (c *talk) compact(source v1beta1.CompactionSource) *v1beta1.ChatMessage {
 	c.t.Helper()
 	c.chat.Status.Internal.Compaction = source
-	m := c.perform(c.t.Context(), v1alpha1.ActionCompact)
+	m := c.perform(c.t.Context(), v1beta1.ActionCompact)
 	if account := m.Spec.Generation.Compaction; account != nil {
 		c.chat.Status.History.ContextStart = account.ContextStart
 	}
@@ -138,14 +138,14 @@ func (c *talk) compact(source v1alpha1.CompactionSource) *v1alpha1.ChatMessage {
 
 // perform performs the step that the chat's status asks for, commits what is completed, and returns the message that
 // the pod would create.
-func (c *talk) perform(ctx context.Context, action v1alpha1.GenerationAction) *v1alpha1.ChatMessage {
+func (c *talk) perform(ctx context.Context, action v1beta1.GenerationAction) *v1beta1.ChatMessage {
 	c.t.Helper()
 	st := &c.chat.Status
 	config, attempt := "default", int32(1)
 	if g := st.Generation; g != nil {
 		config, attempt = g.ModelConfig, max(1, g.Attempt)
 	}
-	st.Generation = &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: "pod", ModelConfig: config}
+	st.Generation = &v1beta1.GenerationStatus{Attempt: attempt, Action: action, Pod: "pod", ModelConfig: config}
 	if limits := c.chat.Spec.Limits; limits != nil {
 		st.Internal.Budgets = budget.Effective(limits.Budget, nil, nil)
 	}
@@ -155,14 +155,14 @@ func (c *talk) perform(ctx context.Context, action v1alpha1.GenerationAction) *v
 	chat, of := c.steps.Settle(c.chat.DeepCopy()), attempts.Of(c.chat.UID, st)
 	ctx, observed := c.observer.Begin(ctx, chat, of)
 	p := c.steps.Performer(Task{Chat: chat, Fence: of, Observed: observed, Log: slog.New(slog.DiscardHandler),
-		BeforeReply: func(*models.Target, []v1alpha1.ChatMessage) {}})
+		BeforeReply: func(*models.Target, []v1beta1.ChatMessage) {}})
 	p.Prepare(ctx)
 	o := p.Perform(ctx, c.history[st.History.ContextStart:], c.shown)
 	m, g := chattest.Answer(chat), p.Account(o)
 	was := m.Spec.Generation
 	g.ChatUID, g.HistoryVersion, g.Attempt, g.Action, g.Pod = was.ChatUID, was.HistoryVersion, was.Attempt, action, "pod"
 	m.Spec.Parts, m.Spec.Generation, g.Outcome, g.Error = o.Content.Parts, g, o.Kind, o.Err
-	if o.Kind == v1alpha1.OutcomeCompleted {
+	if o.Kind == v1beta1.OutcomeCompleted {
 		c.commit(m)
 	}
 	st.Generation.Attempt = 1
@@ -170,7 +170,7 @@ func (c *talk) perform(ctx context.Context, action v1alpha1.GenerationAction) *v
 }
 
 // interrupted performs the step, and interrupts it once the condition holds.
-func (c *talk) interrupted(action v1alpha1.GenerationAction, once func() bool) *v1alpha1.ChatMessage {
+func (c *talk) interrupted(action v1beta1.GenerationAction, once func() bool) *v1beta1.ChatMessage {
 	c.t.Helper()
 	ctx, interrupt := context.WithCancelCause(c.t.Context())
 	defer interrupt(nil)
@@ -185,7 +185,7 @@ func (c *talk) interrupted(action v1alpha1.GenerationAction, once func() bool) *
 
 // on lets the configuration answer from now on.
 func (c *talk) on(config string) *talk {
-	c.chat.Status.Generation = &v1alpha1.GenerationStatus{ModelConfig: config}
+	c.chat.Status.Generation = &v1beta1.GenerationStatus{ModelConfig: config}
 	return c
 }
 
@@ -193,8 +193,8 @@ func (c *talk) on(config string) *talk {
 func (c *talk) attempt(n int32) { c.chat.Status.Generation.Attempt = n }
 
 // decide is a person's decision about a call of the turn.
-func (c *talk) decide(call *v1alpha1.ToolCall, decision v1alpha1.ApprovalDecision) {
-	c.chat.Status.Internal.Turn.Decisions = []v1alpha1.ToolDecision{{ID: call.ID, Decision: decision, Approval: "a",
+func (c *talk) decide(call *v1beta1.ToolCall, decision v1beta1.ApprovalDecision) {
+	c.chat.Status.Internal.Turn.Decisions = []v1beta1.ToolDecision{{ID: call.ID, Decision: decision, Approval: "a",
 		By: "anna", Digest: approval.Of(call).Digest}}
 }
 
@@ -211,7 +211,7 @@ func (c *talk) recorded() modeltest.Recordings {
 	return c.recordings
 }
 
-func debugged(s *v1alpha1.ChatSpec) { s.Debug = &v1alpha1.DebugSettings{Enabled: true} }
+func debugged(s *v1beta1.ChatSpec) { s.Debug = &v1beta1.DebugSettings{Enabled: true} }
 
 // published are the parts that steps publish.
 type published struct {
@@ -283,7 +283,7 @@ func (d doing) Run(ctx context.Context, call tools.Call) (string, error) {
 }
 
 // toolCall is the n-th part of the message.
-func toolCall(m *v1alpha1.ChatMessage, n int) *v1alpha1.ToolCall { return m.Spec.Parts[n].ToolCall }
+func toolCall(m *v1beta1.ChatMessage, n int) *v1beta1.ToolCall { return m.Spec.Parts[n].ToolCall }
 
 // offered are the names of the tools in a request of OpenAI's protocol, in order.
 func offered(t *testing.T, body string) (names []string) {

@@ -11,7 +11,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/generation/collect"
@@ -23,7 +23,7 @@ import (
 // toolset are the tools of a step: the built-in ones, and those of the chat's MCP servers.
 type toolset struct {
 	options *Options
-	chat    *v1alpha1.Chat
+	chat    *v1beta1.Chat
 	// commandsRefused is why MCP servers may not run in the workspace of the chat; empty if they may.
 	commandsRefused string
 	// pending brings the offer that prepare has asked for; nil if it has not.
@@ -34,21 +34,21 @@ type toolset struct {
 	wasOffered func(name string) bool
 	// pinned are the hashes of the servers' tools in the history.
 	pinned  map[string]string
-	account v1alpha1.MCPAccount
+	account v1beta1.MCPAccount
 }
 
 // prepare begins to ask the servers for a step that asks a model. A step that runs calls asks only the servers of the
 // calls.
 func (t *toolset) prepare(ctx context.Context) {
 	servers := t.chat.Spec.MCPServers
-	if t.options.MCP == nil || len(servers) == 0 || t.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
+	if t.options.MCP == nil || len(servers) == 0 || t.chat.Status.Generation.Action == v1beta1.ActionExecuteTools {
 		return
 	}
 	t.pending = make(chan *mcp.Offer, 1)
 	go func() { t.pending <- t.ask(ctx, servers) }()
 }
 
-func (t *toolset) ask(ctx context.Context, servers []v1alpha1.MCPServer) *mcp.Offer {
+func (t *toolset) ask(ctx context.Context, servers []v1beta1.MCPServer) *mcp.Offer {
 	places := mcp.Places{Told: t.chat.Status.Internal.MCPServers}
 	switch find, refused := t.options.Workspace, t.commandsRefused; {
 	case refused != "":
@@ -60,7 +60,7 @@ func (t *toolset) ask(ctx context.Context, servers []v1alpha1.MCPServer) *mcp.Of
 }
 
 // awaitServers waits for the offer of the servers to a step that asks a model.
-func (t *toolset) awaitServers(ctx context.Context, messages []v1alpha1.ChatMessage) {
+func (t *toolset) awaitServers(ctx context.Context, messages []v1beta1.ChatMessage) {
 	t.pinned = mcp.Pinned(messages)
 	if t.pending == nil {
 		t.prepare(ctx)
@@ -72,15 +72,15 @@ func (t *toolset) awaitServers(ctx context.Context, messages []v1alpha1.ChatMess
 
 // askServersOf asks the servers of calls; all servers if a call is of an unknown tool, whose result names the tools on
 // offer.
-func (t *toolset) askServersOf(ctx context.Context, messages []v1alpha1.ChatMessage, calls []v1alpha1.ToolCall) {
+func (t *toolset) askServersOf(ctx context.Context, messages []v1beta1.ChatMessage, calls []v1beta1.ToolCall) {
 	all := t.chat.Spec.MCPServers
 	if t.options.MCP == nil || len(all) == 0 {
 		return
 	}
 	t.wasOffered = mcp.OnOffer(messages)
-	var called []v1alpha1.MCPServer
+	var called []v1beta1.MCPServer
 	for _, server := range all {
-		if slices.ContainsFunc(calls, func(c v1alpha1.ToolCall) bool { return mcp.ServerOf(c.Name) == server.Name }) {
+		if slices.ContainsFunc(calls, func(c v1beta1.ToolCall) bool { return mcp.ServerOf(c.Name) == server.Name }) {
 			called = append(called, server)
 		}
 	}
@@ -88,7 +88,7 @@ func (t *toolset) askServersOf(ctx context.Context, messages []v1alpha1.ChatMess
 		t.offer = t.ask(ctx, called)
 	}
 	offered := t.registry().Offered(t.chat)
-	unknown := func(c v1alpha1.ToolCall) bool {
+	unknown := func(c v1beta1.ToolCall) bool {
 		return !slices.ContainsFunc(offered, func(d tools.Definition) bool { return d.Name == c.Name })
 	}
 	if len(called) < len(all) && slices.ContainsFunc(calls, unknown) {
@@ -106,7 +106,7 @@ func (t *toolset) registry() *tools.Registry {
 		d := tool.Definition()
 		late[d.Name] = t.wasOffered != nil && !t.wasOffered(d.Name)
 		return late[d.Name] || d.In(t.chat.EffectiveMode()) == tools.Forbidden ||
-			tools.RequiresAction(t.chat.Spec.Tools, d.Name) == v1alpha1.RequiresClient
+			tools.RequiresAction(t.chat.Spec.Tools, d.Name) == v1beta1.RequiresClient
 	})
 	return t.options.Tools.Plus(more, func(name string) error {
 		if late[name] {
@@ -133,7 +133,7 @@ func (t *toolset) hasChanged(name string) bool {
 	if hash == "" || pinned == "" || hash == pinned {
 		return false
 	}
-	changed := v1alpha1.MCPTool{Name: name, Hash: hash}
+	changed := v1beta1.MCPTool{Name: name, Hash: hash}
 	if !slices.Contains(t.account.Changed, changed) {
 		t.account.Changed = append(t.account.Changed, changed)
 	}
@@ -141,15 +141,15 @@ func (t *toolset) hasChanged(name string) bool {
 }
 
 // accountServers is the account of the servers; nil if it is empty.
-func (t *toolset) accountServers(kind v1alpha1.GenerationOutcome) *v1alpha1.MCPAccount {
+func (t *toolset) accountServers(kind v1beta1.GenerationOutcome) *v1beta1.MCPAccount {
 	account := t.account
 	switch action := t.chat.Status.Generation.Action; {
-	case kind != v1alpha1.OutcomeCompleted && kind != v1alpha1.OutcomeInterrupted:
+	case kind != v1beta1.OutcomeCompleted && kind != v1beta1.OutcomeInterrupted:
 		return nil
-	case action == v1alpha1.ActionGenerateAssistant:
+	case action == v1beta1.ActionGenerateAssistant:
 		account.Unavailable = t.offer.Unavailable()
 		account.Pinned = mcp.Unpinned(t.offer.Hashes(), t.pinned)
-	case action == v1alpha1.ActionCompact: // The messages that it replaces are not read again.
+	case action == v1beta1.ActionCompact: // The messages that it replaces are not read again.
 		account.Pinned = mcp.Sorted(t.pinned)
 	}
 	if len(account.Unavailable)+len(account.Pinned)+len(account.Changed) == 0 {
@@ -159,9 +159,9 @@ func (t *toolset) accountServers(kind v1alpha1.GenerationOutcome) *v1alpha1.MCPA
 }
 
 // pinApproved pins the changed definitions of the called tools: a person has approved these calls.
-func (t *toolset) pinApproved(messages []v1alpha1.ChatMessage, run []v1alpha1.ToolCall) {
+func (t *toolset) pinApproved(messages []v1beta1.ChatMessage, run []v1beta1.ToolCall) {
 	for i := range slices.Backward(messages) {
-		if messages[i].Spec.Role == v1alpha1.RoleAssistant {
+		if messages[i].Spec.Role == v1beta1.RoleAssistant {
 			t.account.Pinned = mcp.Approved(&messages[i], run)
 			return
 		}
@@ -169,7 +169,7 @@ func (t *toolset) pinApproved(messages []v1alpha1.ChatMessage, run []v1alpha1.To
 }
 
 // setRequired sets the action that the call requires, or why it is refused.
-func (t *toolset) setRequired(call *v1alpha1.ToolCall) {
+func (t *toolset) setRequired(call *v1beta1.ToolCall) {
 	if call.Refusal != "" {
 		return
 	}
@@ -177,16 +177,16 @@ func (t *toolset) setRequired(call *v1alpha1.ToolCall) {
 	switch {
 	case !toolpolicy.Allows(t.chat.Spec.Tools, call.Name),
 		t.registry().Traits(call.Name).In(t.chat.EffectiveMode()) == tools.Forbidden:
-		call.Refusal = v1alpha1.RefusalNotAllowed
-	case call.RequiresAction == v1alpha1.RequiresApproval && !approval.Fits(call.Input):
-		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1alpha1.RefusalInputTooLarge
+		call.Refusal = v1beta1.RefusalNotAllowed
+	case call.RequiresAction == v1beta1.RequiresApproval && !approval.Fits(call.Input):
+		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1beta1.RefusalInputTooLarge
 	}
 }
 
 // requiredAction is the action that a call requires, and its cause if no setting demands it.
-func (t *toolset) requiredAction(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
+func (t *toolset) requiredAction(name string) (v1beta1.RequiredAction, v1beta1.ApprovalCause) {
 	action := tools.RequiresAction(t.chat.Spec.Tools, name)
-	if action == v1alpha1.RequiresClient || !toolpolicy.Allows(t.chat.Spec.Tools, name) {
+	if action == v1beta1.RequiresClient || !toolpolicy.Allows(t.chat.Spec.Tools, name) {
 		return action, ""
 	}
 	traits := t.registry().Traits(name)
@@ -194,15 +194,15 @@ func (t *toolset) requiredAction(name string) (v1alpha1.RequiredAction, v1alpha1
 	case use == tools.Forbidden: // The call is refused.
 		return "", ""
 	case t.hasChanged(name):
-		return v1alpha1.RequiresApproval, v1alpha1.ApprovalToolChanged
+		return v1beta1.RequiresApproval, v1beta1.ApprovalToolChanged
 	case traits.ProposesPlan:
-		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanProposed
+		return v1beta1.RequiresApproval, v1beta1.ApprovalPlanProposed
 	case traits.OwnsApproval: // The tool asks people once it knows what the call would do.
 		return "", ""
-	case action == v1alpha1.RequiresApproval || t.offer.RequiresApproval(name):
-		return v1alpha1.RequiresApproval, ""
+	case action == v1beta1.RequiresApproval || t.offer.RequiresApproval(name):
+		return v1beta1.RequiresApproval, ""
 	case use == tools.WithApproval:
-		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanMode
+		return v1beta1.RequiresApproval, v1beta1.ApprovalPlanMode
 	}
 	return "", ""
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/modelserver"
@@ -78,7 +78,7 @@ func (w wireForm) expects(scenario, committed string) (string, []string) {
 }
 
 // commits checks what was committed in the scenario.
-func (w *wired) commits(m *v1alpha1.ChatMessage, scenario, committed string) {
+func (w *wired) commits(m *v1beta1.ChatMessage, scenario, committed string) {
 	w.t.Helper()
 	want, because := w.expects(scenario, committed)
 	check.Equal(w.t, fmt.Sprint("committed, since ", because), want, outline(m))
@@ -159,7 +159,7 @@ func TestEachWireFormCommitsWhatItsModelSaid(t *testing.T) {
 				w.say("What is the capital?")
 				w.on(cmp.Or(s.config, "default"))
 				begun := func() bool { return s.interrupt && w.shown.text() == "Well" }
-				w.commits(w.interrupted(v1alpha1.ActionGenerateAssistant, begun), s.name, s.committed)
+				w.commits(w.interrupted(v1beta1.ActionGenerateAssistant, begun), s.name, s.committed)
 				w.sent(s)
 				w.closed()
 				for _, step := range w.recorded() {
@@ -222,7 +222,7 @@ func jsonOf(t *testing.T, v any) string {
 }
 
 // outline is a generated message in one line.
-func outline(m *v1alpha1.ChatMessage) string {
+func outline(m *v1beta1.ChatMessage) string {
 	g := m.Spec.Generation
 	var said []string
 	for _, p := range m.Spec.Parts {
@@ -254,7 +254,7 @@ func outline(m *v1alpha1.ChatMessage) string {
 	return string(g.Outcome) + ": " + strings.Join(said, "; ")
 }
 
-func failure(e *v1alpha1.GenerationError) string {
+func failure(e *v1beta1.GenerationError) string {
 	line := fmt.Sprintf("%s %d", e.Reason, e.StatusCode)
 	if e.Retryable {
 		line += ", again"

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/kit/waiting"
 	"parley.dev/parley/test/modelserver"
@@ -23,8 +23,8 @@ import (
 // wireForm is one way in which a provider is spoken to.
 type wireForm struct {
 	name      string
-	provider  v1alpha1.ModelProvider
-	transport v1alpha1.ModelTransport
+	provider  v1beta1.ModelProvider
+	transport v1beta1.ModelTransport
 	model     string
 	// base is the path of the configuration's baseURL; "-": the provider has none, and its host is led to the server.
 	base       string
@@ -47,76 +47,76 @@ const (
 
 var wireForms = []wireForm{
 	{
-		name: "openai chat", provider: v1alpha1.ProviderOpenAI, model: "gpt-5", base: "/v1",
+		name: "openai chat", provider: v1beta1.ProviderOpenAI, model: "gpt-5", base: "/v1",
 		path: "/v1/chat/completions", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_completion_tokens":77`,
 	},
 	{
-		name: "openai responses", provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, model: "gpt-5",
+		name: "openai responses", provider: v1beta1.ProviderOpenAI, transport: v1beta1.TransportResponses, model: "gpt-5",
 		base: "/v1",
 		path: "/v1/responses", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_output_tokens":77`,
 		replays: `"encrypted_content":"` + proof,
 	},
 	{
-		name: "anthropic", provider: v1alpha1.ProviderAnthropic, model: "claude-x", base: "/",
+		name: "anthropic", provider: v1beta1.ProviderAnthropic, model: "claude-x", base: "/",
 		path: "/v1/messages", keyHeader: "X-Api-Key", maxTokens: `"max_tokens":77`, replays: `"signature":"` + proof,
 	},
 	{
-		name: "google", provider: v1alpha1.ProviderGoogle, model: "gemini-3-pro", base: "/",
+		name: "google", provider: v1beta1.ProviderGoogle, model: "gemini-3-pro", base: "/",
 		path: "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse", keyHeader: "X-Goog-Api-Key",
 		maxTokens: `"maxOutputTokens":77`,
 		replays:   `"thoughtSignature":"` + geminiProof,
 	},
 	{
-		name: "openai-compatible", provider: v1alpha1.ProviderOpenAICompatible, model: "scripted", base: "/v1",
+		name: "openai-compatible", provider: v1beta1.ProviderOpenAICompatible, model: "scripted", base: "/v1",
 		path: "/v1/chat/completions", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_tokens":77`,
 		replays: `"reasoning_content":"hm"`,
 	},
 	{
-		name: "openrouter", provider: v1alpha1.ProviderOpenRouter, model: "anthropic/claude-x", base: "-",
+		name: "openrouter", provider: v1beta1.ProviderOpenRouter, model: "anthropic/claude-x", base: "-",
 		path: "/api/v1/chat/completions", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_tokens":77`,
 		replays: `"signature":"` + proof,
 	},
 	{
-		name: "azure chat", provider: v1alpha1.ProviderAzure, model: "my-deployment", base: "/openai/v1",
+		name: "azure chat", provider: v1beta1.ProviderAzure, model: "my-deployment", base: "/openai/v1",
 		apiVersion: "preview",
 		path:       "/openai/v1/chat/completions?api-version=preview", keyHeader: "Api-Key", maxTokens: `"max_tokens":77`,
 	},
 	{
-		name: "azure responses", provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses,
+		name: "azure responses", provider: v1beta1.ProviderAzure, transport: v1beta1.TransportResponses,
 		model: "my-deployment", base: "/openai/v1",
 		path: "/openai/v1/responses", keyHeader: "Api-Key", maxTokens: `"max_output_tokens":77`,
 		replays: `"encrypted_content":"` + proof,
 	},
 	{
-		name: "bedrock", provider: v1alpha1.ProviderBedrock, model: "us.anthropic.claude-x-v1:0", base: "-",
+		name: "bedrock", provider: v1beta1.ProviderBedrock, model: "us.anthropic.claude-x-v1:0", base: "-",
 		path: "/model/us.anthropic.claude-x-v1%3A0/invoke-with-response-stream", keyHeader: "Authorization",
 		keyPrefix: bearer,
 		maxTokens: `"max_tokens":77`, replays: `"signature":"` + proof,
 	},
 	{
-		name: "vercel", provider: v1alpha1.ProviderVercel, model: "anthropic/claude-x", base: "/vercel/v1",
+		name: "vercel", provider: v1beta1.ProviderVercel, model: "anthropic/claude-x", base: "/vercel/v1",
 		path: "/vercel/v1/chat/completions", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_tokens":77`,
 		replays: `"signature":"` + proof,
 	},
 }
 
 // config is a configuration of the wire form at the server.
-func (w wireForm) config(name, server string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
-	return modeltest.Config(name, "", append(change, func(s *v1alpha1.ChatModelConfigSpec) {
+func (w wireForm) config(name, server string, change ...func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
+	return modeltest.Config(name, "", append(change, func(s *v1beta1.ChatModelConfigSpec) {
 		s.Provider, s.Transport, s.Model, s.APIVersion = w.provider, w.transport, w.model, w.apiVersion
 		if w.base != "-" {
 			s.BaseURL = server + w.base
 		}
-		if w.provider == v1alpha1.ProviderBedrock {
+		if w.provider == v1beta1.ProviderBedrock {
 			s.Region = "eu-central-1"
 		}
-		if w.transport != v1alpha1.TransportResponses {
+		if w.transport != v1beta1.TransportResponses {
 			return
 		}
-		options := &v1alpha1.OpenAIResponsesOptions{Include: []string{"reasoning.encrypted_content"}}
-		s.ProviderOptions = &v1alpha1.ProviderOptions{OpenAIResponses: options}
-		if w.provider == v1alpha1.ProviderAzure {
-			s.ProviderOptions = &v1alpha1.ProviderOptions{AzureResponses: options}
+		options := &v1beta1.OpenAIResponsesOptions{Include: []string{"reasoning.encrypted_content"}}
+		s.ProviderOptions = &v1beta1.ProviderOptions{OpenAIResponses: options}
+		if w.provider == v1beta1.ProviderAzure {
+			s.ProviderOptions = &v1beta1.ProviderOptions{AzureResponses: options}
 		}
 	})...)
 }
@@ -128,14 +128,14 @@ type wired struct {
 	lines *lines
 }
 
-func newWired(t *testing.T, w wireForm, script modelserver.Script, change ...func(*v1alpha1.ChatSpec)) *wired {
+func newWired(t *testing.T, w wireForm, script modelserver.Script, change ...func(*v1beta1.ChatSpec)) *wired {
 	t.Helper()
 	c := newTalk(t, script, change...)
 	out := &wired{c, w, newLines(t, c.URL)}
 	c.HTTP = out.lines
 	c.Put(w.config("default", c.URL))
 	c.Put(w.config("hasty", c.URL, modeltest.Impatient))
-	c.Put(w.config("wrong", c.URL, func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }))
+	c.Put(w.config("wrong", c.URL, func(s *v1beta1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }))
 	return out
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
@@ -50,7 +50,7 @@ var toolScenarios = []toolScenario{
 // gateways are the other ways in which OpenRouter and Vercel word reasoning, each that of the model's maker.
 func gateways() (forms []wireForm) {
 	for _, w := range wireForms {
-		if w.provider != v1alpha1.ProviderOpenRouter && w.provider != v1alpha1.ProviderVercel {
+		if w.provider != v1beta1.ProviderOpenRouter && w.provider != v1beta1.ProviderVercel {
 			continue
 		}
 		for _, model := range []string{"openai/gpt-5", "google/gemini-3-pro", "deepseek/deepseek-r1"} {
@@ -77,7 +77,7 @@ func TestEachWireFormAnswersCallsOfItsModel(t *testing.T) {
 				check.Equal(t, "pending calls", len(s.results), int(calls.Spec.Generation.PendingCalls))
 				w.execute()
 				answer := w.reply()
-				check.Equal(t, "the outcome", v1alpha1.OutcomeCompleted, answer.Spec.Generation.Outcome)
+				check.Equal(t, "the outcome", v1beta1.OutcomeCompleted, answer.Spec.Generation.Outcome)
 				check.InOrder(t, answer.Spec.Text(), s.results...)
 				w.replayed(calls)
 				w.closed()
@@ -88,7 +88,7 @@ func TestEachWireFormAnswersCallsOfItsModel(t *testing.T) {
 
 // replayed checks what the request with the results says of the reply before it: each call as it was, and the reasoning
 // as the wire form wants it.
-func (w *wired) replayed(calls *v1alpha1.ChatMessage) {
+func (w *wired) replayed(calls *v1beta1.ChatMessage) {
 	w.t.Helper()
 	body, committed := squeezed(w.LastBody()), outline(calls)
 	check.Contains(w.t, body, "Asia/Tokyo", tokyo)
@@ -113,7 +113,7 @@ func TestEachWireFormContinuesAfterAStoppingTool(t *testing.T) {
 		w := newWired(t, form, modelserver.Script{Rules: []modelserver.Rule{
 			{Match: modelserver.Match{LastUserText: "What time is it?", ToolResults: new(0)}, Reply: said(clockStep)},
 			{Match: modelserver.Match{LastUserText: "And in words?"}, Reply: said(modelserver.Say("Nine."))},
-		}}, func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}} })
+		}}, func(s *v1beta1.ChatSpec) { s.Tools = &v1beta1.ChatTools{StopAfter: []string{"current_time"}} })
 		w.ask("What time is it?")
 		check.Equal(t, "the tool that ends the turn", "current_time", w.execute().Spec.Generation.StoppedBy)
 		check.Equal(t, "the next turn", `Completed: Text "Nine."; Complete`, outline(w.ask("And in words?")))
@@ -123,8 +123,8 @@ func TestEachWireFormContinuesAfterAStoppingTool(t *testing.T) {
 }
 
 // searching lets the provider search the web.
-func searching(s *v1alpha1.ChatSpec) {
-	s.Tools = &v1alpha1.ChatTools{Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}}
+func searching(s *v1beta1.ChatSpec) {
+	s.Tools = &v1beta1.ChatTools{Provider: []v1beta1.ProviderTool{v1beta1.ProviderWebSearch}}
 }
 
 func TestProviderSearchesTheWebWhereItCan(t *testing.T) {
@@ -136,12 +136,12 @@ func TestProviderSearchesTheWebWhereItCan(t *testing.T) {
 		want, can := searches[form.name]
 		if can {
 			check.Contains(t, w.LastBody(), want)
-			check.Equal(t, "missing", []v1alpha1.ProviderToolUnavailable(nil), g.ProviderToolsUnavailable)
+			check.Equal(t, "missing", []v1beta1.ProviderToolUnavailable(nil), g.ProviderToolsUnavailable)
 			return
 		}
 		check.Lacks(t, w.LastBody(), "web_search")
-		check.Equal(t, "missing", []v1alpha1.ProviderToolUnavailable{
-			{Tool: v1alpha1.ProviderWebSearch, Reason: v1alpha1.ProviderToolNotSupported}}, g.ProviderToolsUnavailable)
+		check.Equal(t, "missing", []v1beta1.ProviderToolUnavailable{
+			{Tool: v1beta1.ProviderWebSearch, Reason: v1beta1.ProviderToolNotSupported}}, g.ProviderToolsUnavailable)
 	})
 }
 
@@ -157,7 +157,7 @@ var searches = modelserver.Script{Rules: []modelserver.Rule{
 }}
 
 // kinds are what the parts of a message are, calls and results by the name of the tool.
-func kinds(m *v1alpha1.ChatMessage) (kinds []string) {
+func kinds(m *v1beta1.ChatMessage) (kinds []string) {
 	for _, p := range m.Spec.Parts {
 		switch {
 		case p.ToolCall != nil && p.ToolCall.ProviderExecuted:
@@ -214,7 +214,7 @@ func TestPausedReplyGoesBackUnchanged(t *testing.T) {
 		searches.Rules[1],
 	}}, searching)
 	g := w.ask("So how many live in Tokyo?").Spec.Generation
-	check.Equal(t, "the reply", fmt.Sprint(v1alpha1.ReplyPaused, " pause_turn"),
+	check.Equal(t, "the reply", fmt.Sprint(v1beta1.ReplyPaused, " pause_turn"),
 		fmt.Sprint(g.ReplyOutcome, " ", g.FinishReason))
 	check.Equal(t, "its continuation", `Completed: Text "14 million."; Complete`, outline(w.reply()))
 	body := w.LastBody()

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/text/skill"
@@ -25,7 +25,7 @@ import (
 
 const (
 	contextTimeout = 5 * time.Second
-	maxContext     = v1alpha1.MaxInstructionsBytes
+	maxContext     = v1beta1.MaxInstructionsBytes
 	maxSource      = 256 << 10 // bytes of an included file
 	maxIncludes    = 16
 
@@ -36,7 +36,7 @@ const (
 
 // Context is the context of the workspace: its AGENTS.md with the included files, and an index of its skills. ok
 // reports whether the workspace has answered in time.
-func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool) {
+func (w *Workspaces) Context(ctx context.Context, chat *v1beta1.Chat) (files []v1beta1.MessageFile, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, contextTimeout)
 	defer cancel()
 	c, err := w.Of(ctx, chat)
@@ -50,7 +50,7 @@ func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) (files []
 func IsContext(name string) bool { return name == instructionsFile || name == indexFile }
 
 // contextIn reads the context of a workspace, and reports whether all requests were answered.
-func contextIn(ctx context.Context, c *client.Client) (files []v1alpha1.MessageFile, ok bool) {
+func contextIn(ctx context.Context, c *client.Client) (files []v1beta1.MessageFile, ok bool) {
 	r := &reader{ctx: ctx, client: c, seen: map[string]bool{}}
 	r.include(instructionsFile)
 	index, answered := skills(ctx, c)
@@ -68,11 +68,11 @@ func refusal(err error) (refused *protocol.Error, answered bool) {
 	return refused, err == nil || ok
 }
 
-func asFile(name, text string) v1alpha1.MessageFile {
+func asFile(name, text string) v1beta1.MessageFile {
 	if kept := clip.Bytes(text, maxContext); kept != text {
 		text = kept + contextCut
 	}
-	return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown",
+	return v1beta1.MessageFile{Name: name, MediaType: "text/markdown",
 		Data: base64.StdEncoding.EncodeToString([]byte(text))}
 }
 

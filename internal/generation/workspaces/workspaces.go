@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/netguard/retry"
@@ -31,8 +31,8 @@ import (
 type Options struct {
 	Namespace string
 	// Chat and Workspace read from the API server.
-	Chat      func(ctx context.Context, name string) (*v1alpha1.Chat, error)
-	Workspace func(ctx context.Context, name string) (*v1alpha1.Workspace, error)
+	Chat      func(ctx context.Context, name string) (*v1beta1.Chat, error)
+	Workspace func(ctx context.Context, name string) (*v1beta1.Workspace, error)
 	// Mint requests a token of the generation pod's account.
 	Mint tokencache.Mint
 	Now  func() time.Time
@@ -59,10 +59,10 @@ func New(o Options) *Workspaces {
 }
 
 // Has reports whether the chat's family had a workspace when the attempt began.
-func Has(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasWorkspace }
+func Has(chat *v1beta1.Chat) bool { return chat.Status.Internal.Attempt.HasWorkspace }
 
 // Of is a client of the agent in the workspace of the chat's family. The error is for the model.
-func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error) {
+func (w *Workspaces) Of(ctx context.Context, chat *v1beta1.Chat) (*client.Client, error) {
 	root, err := w.Owner(ctx, chat)
 	if err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 }
 
 // Owner is the root of the chat's family, which owns the workspace.
-func (w *Workspaces) Owner(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
-	for range v1alpha1.MaxFamilyDepth + 1 {
+func (w *Workspaces) Owner(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, error) {
+	for range v1beta1.MaxFamilyDepth + 1 {
 		if chat.Spec.ParentRef == nil {
 			return chat, nil
 		}
@@ -109,7 +109,7 @@ const unreadyPatience = 10 * time.Second
 
 // pod is the ready pod of the root's workspace. The operator has checked it before the calls, so a missing one is for
 // people to fix, or was just lost. It waits for a pod that may become ready again.
-func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (pod *v1alpha1.WorkspacePod, err error) {
+func (w *Workspaces) pod(ctx context.Context, root *v1beta1.Chat) (pod *v1beta1.WorkspacePod, err error) {
 	for end := w.options.Now().Add(unreadyPatience); ; {
 		pod, passes, err := w.look(ctx, root)
 		if !passes || w.options.Now().After(end) {
@@ -122,7 +122,7 @@ func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (pod *v1alpha
 }
 
 // look returns the pod of the root's workspace, or why there is none. passes is true if waiting can help.
-func (w *Workspaces) look(ctx context.Context, root *v1alpha1.Chat) (_ *v1alpha1.WorkspacePod, passes bool, _ error) {
+func (w *Workspaces) look(ctx context.Context, root *v1beta1.Chat) (_ *v1beta1.WorkspacePod, passes bool, _ error) {
 	workspace, err := read(ctx, w.options.Workspace, root.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, false, fmt.Errorf("there is none yet")
@@ -133,14 +133,14 @@ func (w *Workspaces) look(ctx context.Context, root *v1alpha1.Chat) (_ *v1alpha1
 	if !belongsTo(workspace, root.UID) {
 		return nil, false, fmt.Errorf("workspace %s belongs to another chat", root.Name)
 	}
-	ready := meta.FindStatusCondition(workspace.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(workspace.Status.Conditions, v1beta1.ConditionReady)
 	pod := workspace.Status.Pod
 	switch {
 	case ready == nil:
 		return nil, false, fmt.Errorf("it is about to start; try again in a moment")
-	case workspace.Status.Phase != v1alpha1.WorkspacePhaseReady || pod == nil || pod.Address == "":
-		passes = v1alpha1.ReasonOf(ready) == v1alpha1.ReasonPodLost &&
-			workspace.Status.Phase == v1alpha1.WorkspacePhaseStarting
+	case workspace.Status.Phase != v1beta1.WorkspacePhaseReady || pod == nil || pod.Address == "":
+		passes = v1beta1.ReasonOf(ready) == v1beta1.ReasonPodLost &&
+			workspace.Status.Phase == v1beta1.WorkspacePhaseStarting
 		return nil, passes, fmt.Errorf("%s: %s", ready.Reason, ready.Message)
 	}
 	return pod, false, nil
@@ -148,17 +148,17 @@ func (w *Workspaces) look(ctx context.Context, root *v1alpha1.Chat) (_ *v1alpha1
 
 // gone reports whether the root's workspace has lost the pod, or removes it. A pod that does not answer may come back:
 // its container is restarted. If the API server does not answer, the pod is not gone.
-func (w *Workspaces) gone(ctx context.Context, root *v1alpha1.Chat, pod string) bool {
+func (w *Workspaces) gone(ctx context.Context, root *v1beta1.Chat, pod string) bool {
 	workspace, err := w.options.Workspace(ctx, root.Name)
 	if err != nil {
 		return apierrors.IsNotFound(err)
 	}
 	st := &workspace.Status
 	return !belongsTo(workspace, root.UID) || st.Pod == nil || st.Pod.UID != pod ||
-		st.Phase == v1alpha1.WorkspacePhaseStopping || st.Phase == v1alpha1.WorkspacePhaseStopped
+		st.Phase == v1beta1.WorkspacePhaseStopping || st.Phase == v1beta1.WorkspacePhaseStopped
 }
 
-func belongsTo(w *v1alpha1.Workspace, chat types.UID) bool {
+func belongsTo(w *v1beta1.Workspace, chat types.UID) bool {
 	owner := metav1.GetControllerOf(w)
 	return owner != nil && owner.UID == chat
 }
@@ -225,7 +225,7 @@ func Templates(client *apiclient.Client, namespace string) func(context.Context,
 func templateOf(t *apiclient.PodTemplate) templates.Template {
 	known := templates.Template{Name: t.Metadata.Name, Annotations: t.Metadata.Annotations}
 	all := t.Template.Spec.Containers
-	i := slices.IndexFunc(all, func(c apiclient.Container) bool { return c.Name == v1alpha1.WorkspaceContainer })
+	i := slices.IndexFunc(all, func(c apiclient.Container) bool { return c.Name == v1beta1.WorkspaceContainer })
 	if i = max(i, 0); i < len(all) {
 		known.Image, known.Requests, known.Limits = all[i].Image, all[i].Resources.Requests, all[i].Resources.Limits
 	}

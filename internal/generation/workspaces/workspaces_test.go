@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/check"
 )
@@ -57,8 +57,8 @@ func TestTroubleWithTheAPIServerPasses(t *testing.T) {
 				_, err := w.token(ctx, "audience")
 				check.Equal(t, "token, late", []any{c.token, false}, []any{err == nil, time.Since(began) > c.most})
 				began = time.Now()
-				_, err = read(t.Context(), func(context.Context, string) (*v1alpha1.Workspace, error) {
-					return &v1alpha1.Workspace{}, trouble()
+				_, err = read(t.Context(), func(context.Context, string) (*v1beta1.Workspace, error) {
+					return &v1beta1.Workspace{}, trouble()
 				}, "c")
 				took := time.Since(began)
 				check.Equal(t, "workspace, late", []any{c.read, false},
@@ -81,14 +81,14 @@ func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				root := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
-				w := New(Options{Now: time.Now, Workspace: func(context.Context, string) (*v1alpha1.Workspace, error) {
-					workspace := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
-						*metav1.NewControllerRef(root, v1alpha1.GroupVersion.WithKind("Chat"))}}}
-					workspace.Status.Pod = &v1alpha1.WorkspacePod{Address: "10.0.0.7"}
-					phase, ready := v1alpha1.WorkspacePhaseReady, metav1.Condition{Type: v1alpha1.ConditionReady}
+				root := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+				w := New(Options{Now: time.Now, Workspace: func(context.Context, string) (*v1beta1.Workspace, error) {
+					workspace := &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+						*metav1.NewControllerRef(root, v1beta1.GroupVersion.WithKind("Chat"))}}}
+					workspace.Status.Pod = &v1beta1.WorkspacePod{Address: "10.0.0.7"}
+					phase, ready := v1beta1.WorkspacePhaseReady, metav1.Condition{Type: v1beta1.ConditionReady}
 					if time.Since(began) < c.lasts {
-						phase, ready.Reason = v1alpha1.WorkspacePhaseStarting, string(v1alpha1.ReasonPodLost)
+						phase, ready.Reason = v1beta1.WorkspacePhaseStarting, string(v1beta1.ReasonPodLost)
 					}
 					workspace.Status.Phase, workspace.Status.Conditions = phase, []metav1.Condition{ready}
 					return workspace, nil
@@ -102,8 +102,8 @@ func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
 }
 
 func TestPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
-	type status = v1alpha1.WorkspaceStatus
-	pod, another := &v1alpha1.WorkspacePod{UID: "pod"}, &v1alpha1.WorkspacePod{UID: "another"}
+	type status = v1beta1.WorkspaceStatus
+	pod, another := &v1beta1.WorkspacePod{UID: "pod"}, &v1beta1.WorkspacePod{UID: "another"}
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "workspaces"}, "c")
 	for name, c := range map[string]struct {
 		status   status
@@ -111,25 +111,25 @@ func TestPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
 		err      error
 		want     bool
 	}{
-		"it is the pod":                   {status{Phase: v1alpha1.WorkspacePhaseReady, Pod: pod}, false, nil, false},
-		"it does not answer for a moment": {status{Phase: v1alpha1.WorkspacePhaseStarting, Pod: pod}, false, nil, false},
-		"it is being removed":             {status{Phase: v1alpha1.WorkspacePhaseStopping, Pod: pod}, false, nil, true},
-		"there is another":                {status{Phase: v1alpha1.WorkspacePhaseReady, Pod: another}, false, nil, true},
-		"there is none":                   {status{Phase: v1alpha1.WorkspacePhasePending}, false, nil, true},
-		"the workspace was stopped":       {status{Phase: v1alpha1.WorkspacePhaseStopped}, false, nil, true},
+		"it is the pod":                   {status{Phase: v1beta1.WorkspacePhaseReady, Pod: pod}, false, nil, false},
+		"it does not answer for a moment": {status{Phase: v1beta1.WorkspacePhaseStarting, Pod: pod}, false, nil, false},
+		"it is being removed":             {status{Phase: v1beta1.WorkspacePhaseStopping, Pod: pod}, false, nil, true},
+		"there is another":                {status{Phase: v1beta1.WorkspacePhaseReady, Pod: another}, false, nil, true},
+		"there is none":                   {status{Phase: v1beta1.WorkspacePhasePending}, false, nil, true},
+		"the workspace was stopped":       {status{Phase: v1beta1.WorkspacePhaseStopped}, false, nil, true},
 		"the workspace is gone":           {status{}, false, notFound, true},
-		"the workspace is another's":      {status{Phase: v1alpha1.WorkspacePhaseReady, Pod: pod}, true, nil, true},
+		"the workspace is another's":      {status{Phase: v1beta1.WorkspacePhaseReady, Pod: pod}, true, nil, true},
 		"nobody knows":                    {status{}, false, errors.New("the API server does not answer"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "root"}}
+			root := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "root"}}
 			owner := root.DeepCopy()
 			if c.stranger {
 				owner.UID = "stranger"
 			}
-			w := New(Options{Workspace: func(_ context.Context, name string) (*v1alpha1.Workspace, error) {
-				return &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
-					*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("Chat"))}}, Status: c.status}, c.err
+			w := New(Options{Workspace: func(_ context.Context, name string) (*v1beta1.Workspace, error) {
+				return &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
+					*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind("Chat"))}}, Status: c.status}, c.err
 			}})
 			check.Equal(t, "gone", c.want, w.gone(t.Context(), root, "pod"))
 		})

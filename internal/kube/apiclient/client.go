@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/startup"
 )
 
@@ -33,7 +33,7 @@ var parameters = runtime.NewParameterCodec(Scheme)
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		panic(fmt.Sprintf("registering Parley's kinds: %v", err)) // Cannot happen: the kinds are constants.
 	}
 	return scheme
@@ -51,12 +51,12 @@ func New(cfg *rest.Config, userAgent string) (*Client, error) {
 	cfg.Wrap(startup.Transport)
 	cfg.UserAgent = userAgent
 	cfg.APIPath = "/apis"
-	cfg.GroupVersion = &v1alpha1.GroupVersion
+	cfg.GroupVersion = &v1beta1.GroupVersion
 	cfg.ContentType = runtime.ContentTypeJSON
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(Scheme).WithoutConversion()
 	c, err := rest.RESTClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("creating a client of %s: %w", v1alpha1.GroupVersion, err)
+		return nil, fmt.Errorf("creating a client of %s: %w", v1beta1.GroupVersion, err)
 	}
 	return &Client{rest: c}, nil
 }
@@ -71,38 +71,38 @@ func WithoutProxy(cfg *rest.Config) *rest.Config {
 }
 
 // Chats of a namespace; of all namespaces if it is empty.
-func (c *Client) Chats(namespace string) Resource[v1alpha1.Chat, v1alpha1.ChatList] {
-	return Resource[v1alpha1.Chat, v1alpha1.ChatList]{c.rest, "chats", namespace}
+func (c *Client) Chats(namespace string) Resource[v1beta1.Chat, v1beta1.ChatList] {
+	return Resource[v1beta1.Chat, v1beta1.ChatList]{c.rest, "chats", namespace}
 }
 
 // Messages of a namespace; of all namespaces if it is empty.
-func (c *Client) Messages(namespace string) Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList] {
-	return Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList]{c.rest, "chatmessages", namespace}
+func (c *Client) Messages(namespace string) Resource[v1beta1.ChatMessage, v1beta1.ChatMessageList] {
+	return Resource[v1beta1.ChatMessage, v1beta1.ChatMessageList]{c.rest, "chatmessages", namespace}
 }
 
 // Approvals of a namespace; of all namespaces if it is empty.
-func (c *Client) Approvals(namespace string) Resource[v1alpha1.ToolApproval, v1alpha1.ToolApprovalList] {
-	return Resource[v1alpha1.ToolApproval, v1alpha1.ToolApprovalList]{c.rest, "toolapprovals", namespace}
+func (c *Client) Approvals(namespace string) Resource[v1beta1.ToolApproval, v1beta1.ToolApprovalList] {
+	return Resource[v1beta1.ToolApproval, v1beta1.ToolApprovalList]{c.rest, "toolapprovals", namespace}
 }
 
 // ModelConfigs of a namespace; of all namespaces if it is empty.
-func (c *Client) ModelConfigs(namespace string) Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList] {
-	return Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList]{c.rest, "chatmodelconfigs", namespace}
+func (c *Client) ModelConfigs(namespace string) Resource[v1beta1.ChatModelConfig, v1beta1.ChatModelConfigList] {
+	return Resource[v1beta1.ChatModelConfig, v1beta1.ChatModelConfigList]{c.rest, "chatmodelconfigs", namespace}
 }
 
 // Classes are the ChatClasses of a namespace; of all namespaces if it is empty.
-func (c *Client) Classes(namespace string) Resource[v1alpha1.ChatClass, v1alpha1.ChatClassList] {
-	return Resource[v1alpha1.ChatClass, v1alpha1.ChatClassList]{c.rest, "chatclasses", namespace}
+func (c *Client) Classes(namespace string) Resource[v1beta1.ChatClass, v1beta1.ChatClassList] {
+	return Resource[v1beta1.ChatClass, v1beta1.ChatClassList]{c.rest, "chatclasses", namespace}
 }
 
 // DebugSteps of a namespace; of all namespaces if it is empty.
-func (c *Client) DebugSteps(namespace string) Resource[v1alpha1.ChatDebugStep, v1alpha1.ChatDebugStepList] {
-	return Resource[v1alpha1.ChatDebugStep, v1alpha1.ChatDebugStepList]{c.rest, "chatdebugsteps", namespace}
+func (c *Client) DebugSteps(namespace string) Resource[v1beta1.ChatDebugStep, v1beta1.ChatDebugStepList] {
+	return Resource[v1beta1.ChatDebugStep, v1beta1.ChatDebugStepList]{c.rest, "chatdebugsteps", namespace}
 }
 
 // Workspaces of a namespace; of all namespaces if it is empty.
-func (c *Client) Workspaces(namespace string) Resource[v1alpha1.Workspace, v1alpha1.WorkspaceList] {
-	return Resource[v1alpha1.Workspace, v1alpha1.WorkspaceList]{c.rest, "workspaces", namespace}
+func (c *Client) Workspaces(namespace string) Resource[v1beta1.Workspace, v1beta1.WorkspaceList] {
+	return Resource[v1beta1.Workspace, v1beta1.WorkspaceList]{c.rest, "workspaces", namespace}
 }
 
 // Resource is one kind in one namespace. Errors are the API server's own (package apierrors tells them apart).

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/check"
 )
@@ -42,16 +42,16 @@ func serve(t *testing.T, status int, answer any) (*apiclient.Client, *http.Reque
 }
 
 var (
-	chat = v1alpha1.Chat{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"},
+	chat = v1beta1.Chat{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "Chat"},
 		ObjectMeta: metav1.ObjectMeta{Name: "triage", Namespace: "demo", UID: "uid-1"},
 	}
-	chats = v1alpha1.ChatList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatList"}, Items: []v1alpha1.Chat{chat},
+	chats = v1beta1.ChatList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ChatList"}, Items: []v1beta1.Chat{chat},
 	}
 )
 
-const base = "/apis/parley.dev/v1alpha1/"
+const base = "/apis/parley.dev/v1beta1/"
 
 func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 	cases := map[string]struct {
@@ -86,7 +86,7 @@ func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 		"change a message": {func(ctx context.Context, c *apiclient.Client) error {
 			_, err := c.Messages("demo").MergePatch(ctx, "m", map[string]any{"spec": map[string]any{"whenBusy": "Queue"}})
 			return err
-		}, v1alpha1.ChatMessage{}, "PATCH", "namespaces/demo/chatmessages/m", ""},
+		}, v1beta1.ChatMessage{}, "PATCH", "namespaces/demo/chatmessages/m", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 
 func TestAnObjectIsSentWithItsKind(t *testing.T) {
 	client, asked, body := serve(t, http.StatusCreated, chat)
-	got, err := client.Chats("demo").Create(t.Context(), &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "triage"}})
+	got, err := client.Chats("demo").Create(t.Context(), &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "triage"}})
 	if err != nil || got.UID != "uid-1" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -119,7 +119,7 @@ func TestAWatchYieldsTypedEvents(t *testing.T) {
 	check.OK(t, err)
 	defer w.Stop()
 	event := <-w.ResultChan()
-	if got, ok := event.Object.(*v1alpha1.Chat); !ok || event.Type != watch.Added || got.UID != "uid-1" {
+	if got, ok := event.Object.(*v1beta1.Chat); !ok || event.Type != watch.Added || got.UID != "uid-1" {
 		t.Errorf("got %s %+v", event.Type, event.Object)
 	}
 	check.Equal(t, "asked", "true", asked.URL.Query().Get("watch"))

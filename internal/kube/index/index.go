@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 )
 
@@ -51,15 +51,15 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		field  string
 		keys   client.IndexerFunc
 	}{
-		{&v1alpha1.Chat{}, ChatsByPod, keysOf(chatsByPod)},
-		{&v1alpha1.Chat{}, ChatsByParent, keysOf(chatsByParent)},
-		{&v1alpha1.Chat{}, ChatsWithSecrets, keysOf(chatsWithSecrets)},
-		{&v1alpha1.ChatMessage{}, UnsettledByChat, keysOf(unsettledByChat)},
-		{&v1alpha1.ChatMessage{}, MessagesByChat, keysOf(messagesByChat)},
-		{&v1alpha1.ChatMessage{}, MessagesByParent, keysOf(FollowedBy)},
-		{&v1alpha1.ChatMessage{}, ReportsByChat, keysOf(reportsByChat)},
-		{&v1alpha1.ToolApproval{}, OpenApprovalsByChat, keysOf(openApprovalsByChat)},
-		{&v1alpha1.Workspace{}, WorkspacesByPod, keysOf(workspacesByPod)},
+		{&v1beta1.Chat{}, ChatsByPod, keysOf(chatsByPod)},
+		{&v1beta1.Chat{}, ChatsByParent, keysOf(chatsByParent)},
+		{&v1beta1.Chat{}, ChatsWithSecrets, keysOf(chatsWithSecrets)},
+		{&v1beta1.ChatMessage{}, UnsettledByChat, keysOf(unsettledByChat)},
+		{&v1beta1.ChatMessage{}, MessagesByChat, keysOf(messagesByChat)},
+		{&v1beta1.ChatMessage{}, MessagesByParent, keysOf(FollowedBy)},
+		{&v1beta1.ChatMessage{}, ReportsByChat, keysOf(reportsByChat)},
+		{&v1beta1.ToolApproval{}, OpenApprovalsByChat, keysOf(openApprovalsByChat)},
+		{&v1beta1.Workspace{}, WorkspacesByPod, keysOf(workspacesByPod)},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.keys); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
@@ -78,29 +78,29 @@ func keysOf[T client.Object](keys func(T) []string) client.IndexerFunc {
 	}
 }
 
-func chatsWithSecrets(chat *v1alpha1.Chat) []string {
-	needs := func(s v1alpha1.MCPServer) bool { return len(s.HeadersFrom) > 0 }
+func chatsWithSecrets(chat *v1beta1.Chat) []string {
+	needs := func(s v1beta1.MCPServer) bool { return len(s.HeadersFrom) > 0 }
 	if chat.Status.Archived || !slices.ContainsFunc(chat.Spec.MCPServers, needs) {
 		return nil
 	}
 	return []string{WithSecrets}
 }
 
-func chatsByPod(chat *v1alpha1.Chat) []string {
+func chatsByPod(chat *v1beta1.Chat) []string {
 	if chat.Status.Generation == nil {
 		return nil
 	}
 	return []string{chat.Status.Generation.Pod}
 }
 
-func chatsByParent(chat *v1alpha1.Chat) []string {
+func chatsByParent(chat *v1beta1.Chat) []string {
 	if chat.Spec.ParentRef == nil {
 		return nil
 	}
 	return []string{chat.Spec.ParentRef.Name}
 }
 
-func unsettledByChat(message *v1alpha1.ChatMessage) []string {
+func unsettledByChat(message *v1beta1.ChatMessage) []string {
 	if message.Spec.Generation != nil || conditions.MessageSettled(message) {
 		return nil
 	}
@@ -110,12 +110,12 @@ func unsettledByChat(message *v1alpha1.ChatMessage) []string {
 // Unsettled reports whether it is a message of a person whose status is not final.
 func Unsettled(o client.Object) bool { return keysOf(unsettledByChat)(o) != nil }
 
-func messagesByChat(message *v1alpha1.ChatMessage) []string {
+func messagesByChat(message *v1beta1.ChatMessage) []string {
 	return []string{message.Spec.ChatRef.Name}
 }
 
 // FollowedBy names the messages that a message follows, by the fields that the cache keeps.
-func FollowedBy(m *v1alpha1.ChatMessage) (followed []string) {
+func FollowedBy(m *v1beta1.ChatMessage) (followed []string) {
 	for _, parent := range []string{m.Spec.Parent, m.Status.Parent} {
 		if parent != "" {
 			followed = append(followed, parent)
@@ -129,7 +129,7 @@ func FollowedBy(m *v1alpha1.ChatMessage) (followed []string) {
 	return followed
 }
 
-func reportsByChat(message *v1alpha1.ChatMessage) []string {
+func reportsByChat(message *v1beta1.ChatMessage) []string {
 	if !IsReport(message) {
 		return nil
 	}
@@ -138,27 +138,27 @@ func reportsByChat(message *v1alpha1.ChatMessage) []string {
 
 // IsReport reports whether a message is in no history: it reports that an attempt yielded nothing, or a model's summary
 // of a turn.
-func IsReport(m *v1alpha1.ChatMessage) bool {
+func IsReport(m *v1beta1.ChatMessage) bool {
 	g := m.Spec.Generation
 	switch {
 	case g == nil:
 		return false
-	case g.Action == v1alpha1.ActionSummarizeTurn:
+	case g.Action == v1beta1.ActionSummarizeTurn:
 		return true
-	case g.Outcome == v1alpha1.OutcomeInterrupted:
+	case g.Outcome == v1beta1.OutcomeInterrupted:
 		return len(m.Spec.Parts) == 0
 	}
-	return g.Outcome != v1alpha1.OutcomeCompleted
+	return g.Outcome != v1beta1.OutcomeCompleted
 }
 
-func openApprovalsByChat(approval *v1alpha1.ToolApproval) []string {
+func openApprovalsByChat(approval *v1beta1.ToolApproval) []string {
 	if approval.Status.ObservedGeneration == approval.Generation {
 		return nil
 	}
 	return []string{approval.Spec.ChatRef.Name}
 }
 
-func workspacesByPod(workspace *v1alpha1.Workspace) []string {
+func workspacesByPod(workspace *v1beta1.Workspace) []string {
 	if workspace.Spec.Source.PodRef == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/packed"
 )
 
@@ -36,7 +36,7 @@ func indexName(field string) string { return "field:" + field }
 
 // everywhere are the kinds that each manager keeps of all namespaces: what they allow in one counts for the order in
 // which chats of the others are admitted.
-var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1alpha1.ChatQuota](): true}
+var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1beta1.ChatQuota](): true}
 
 // Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that
 // rest, are kept packed; of the other kinds there are few. Messages are listed by their chat, so that there is no index
@@ -49,9 +49,9 @@ func Informers(keeps func(namespace string) bool) NewInformer {
 			lw = ofNamespaces(lw, keeps)
 		}
 		switch kind.(type) {
-		case *v1alpha1.ChatMessage:
+		case *v1beta1.ChatMessage:
 			delete(indexers, cache.NamespaceIndex)
-		case *v1alpha1.Chat:
+		case *v1beta1.Chat:
 		default:
 			return cache.NewSharedIndexInformer(lw, kind, resync, indexers)
 		}

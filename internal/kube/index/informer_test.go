@@ -22,7 +22,7 @@ import (
 	fakesource "k8s.io/client-go/tools/cache/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -76,8 +76,8 @@ func newPair(t *testing.T, source *fakesource.FakeControllerSource) pair {
 	t.Helper()
 	make := Informers(nil)
 	byNamespace := func() cache.Indexers { return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc} }
-	p := pair{make(lister{source}, &v1alpha1.ChatMessage{}, 0, byNamespace()),
-		cache.NewSharedIndexInformer(lister{source}, &v1alpha1.ChatMessage{}, 0, byNamespace())}
+	p := pair{make(lister{source}, &v1beta1.ChatMessage{}, 0, byNamespace()),
+		cache.NewSharedIndexInformer(lister{source}, &v1beta1.ChatMessage{}, 0, byNamespace())}
 	for _, informer := range []cache.SharedIndexInformer{p.packed, p.plain} {
 		// The source gives both the same object.
 		if err := informer.SetTransform(func(o any) (any, error) {
@@ -163,7 +163,7 @@ func versions(objects []any) map[string]string {
 type follower struct {
 	t     *testing.T
 	mu    sync.Mutex
-	known map[string]*v1alpha1.ChatMessage
+	known map[string]*v1beta1.ChatMessage
 	// initial counts objects of the first list.
 	initial int
 }
@@ -185,11 +185,11 @@ func (f *follower) OnAdd(o any, initial bool) {
 func (f *follower) OnUpdate(before, after any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if diff := cmp.Diff(f.known[keyOf(after)], before.(*v1alpha1.ChatMessage)); diff != "" {
+	if diff := cmp.Diff(f.known[keyOf(after)], before.(*v1beta1.ChatMessage)); diff != "" {
 		f.t.Errorf("%s was another one before: %s", keyOf(after), diff)
 	}
 	f.keep(after)
-	before.(*v1alpha1.ChatMessage).Spec.Role = "his own"
+	before.(*v1beta1.ChatMessage).Spec.Role = "his own"
 }
 
 // OnDelete implements cache.ResourceEventHandler.
@@ -207,9 +207,9 @@ func (f *follower) OnDelete(o any) {
 
 func (f *follower) keep(o any) {
 	if f.known == nil {
-		f.known = map[string]*v1alpha1.ChatMessage{}
+		f.known = map[string]*v1beta1.ChatMessage{}
 	}
-	f.known[keyOf(o)] = o.(*v1alpha1.ChatMessage)
+	f.known[keyOf(o)] = o.(*v1beta1.ChatMessage)
 }
 
 func (f *follower) compare(t *testing.T, want map[string]string) {
@@ -227,22 +227,22 @@ func (f *follower) compare(t *testing.T, want map[string]string) {
 
 // drawMessage draws a message of a few chats with few names, so that they meet. Only a message of the same chat is
 // before it.
-func drawMessage(random *rand.Rand) *v1alpha1.ChatMessage {
+func drawMessage(random *rand.Rand) *v1beta1.ChatMessage {
 	chat := fmt.Sprintf("c%d", random.IntN(4))
 	name := func() string { return fmt.Sprintf("%s-m%d", chat, random.IntN(10)) }
-	m := &v1alpha1.ChatMessage{
+	m := &v1beta1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: string("ab"[random.IntN(2)]), Name: name(), Generation: random.Int64N(3)},
-		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser,
+		Spec: v1beta1.ChatMessageSpec{ChatRef: v1beta1.ChatReference{Name: chat}, Role: v1beta1.RoleUser,
 			Content: name()}}
 	if random.IntN(2) == 0 {
-		m.Spec.Parent, m.Spec.Role, m.Spec.Content = name(), v1alpha1.RoleAssistant, ""
-		m.Spec.Generation = &v1alpha1.MessageGeneration{Outcome: []v1alpha1.GenerationOutcome{v1alpha1.OutcomeCompleted,
-			v1alpha1.OutcomeFailed, v1alpha1.OutcomeInterrupted}[random.IntN(3)]}
+		m.Spec.Parent, m.Spec.Role, m.Spec.Content = name(), v1beta1.RoleAssistant, ""
+		m.Spec.Generation = &v1beta1.MessageGeneration{Outcome: []v1beta1.GenerationOutcome{v1beta1.OutcomeCompleted,
+			v1beta1.OutcomeFailed, v1beta1.OutcomeInterrupted}[random.IntN(3)]}
 		return m
 	}
 	if random.IntN(2) == 0 {
-		m.Status = v1alpha1.ChatMessageStatus{Parent: name(), ObservedGeneration: m.Generation,
-			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}}
+		m.Status = v1beta1.ChatMessageStatus{Parent: name(), ObservedGeneration: m.Generation,
+			Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue}}}
 	}
 	return m
 }
@@ -252,7 +252,7 @@ func TestPackedMessagesAnswerLikeWholeOnes(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, seed))
 			source := fakesource.NewFakeControllerSource()
-			there := map[string]*v1alpha1.ChatMessage{}
+			there := map[string]*v1beta1.ChatMessage{}
 			change := func() {
 				m := drawMessage(random)
 				switch old := there[keyOf(m)]; {
@@ -319,7 +319,7 @@ func versionsOf(source *fakesource.FakeControllerSource, t *testing.T) map[strin
 
 func TestIndexesAreAddedBeforeThereAreObjects(t *testing.T) {
 	source := fakesource.NewFakeControllerSource()
-	source.Add(&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "m"}})
+	source.Add(&v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "m"}})
 	p := newPair(t, source)
 	p.start(t)
 	if err := p.packed.AddIndexers(cache.Indexers{"late": cache.MetaNamespaceIndexFunc}); err == nil {
@@ -348,8 +348,8 @@ func TestASlowHandlerHoldsLaterChangesBack(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	named := func(name string) *v1alpha1.ChatMessage {
-		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+	named := func(name string) *v1beta1.ChatMessage {
+		return &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 	}
 	source.Add(named("first"))
 	<-hears

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/client-go/rest/watch"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -26,12 +26,12 @@ import (
 func BenchmarkAnEventOfAnotherShard(b *testing.B) {
 	chat := chattest.Generating()
 	chat.Spec.SystemPrompt = strings.Repeat("text", 256)
-	chat.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Chat"))
+	chat.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Chat"))
 	message := chattest.User("c", "m", chattest.Content(strings.Repeat("text", 1024)))
-	message.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatMessage"))
+	message.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ChatMessage"))
 	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	metav1.AddToGroupVersion(scheme, v1beta1.GroupVersion)
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		b.Fatal(err)
 	}
 	codecs := serializer.NewCodecFactory(scheme)

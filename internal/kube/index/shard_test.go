@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	fakesource "k8s.io/client-go/tools/cache/testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -29,7 +29,7 @@ func inA(namespace string) bool { return namespace == "a" }
 func shardOf(t *testing.T, lw cache.ListerWatcher, kind runtime.Object) (cache.SharedIndexInformer, *follower) {
 	t.Helper()
 	informer, heard := Informers(inA)(lw, kind, 0, nil), &follower{t: t}
-	if _, ok := kind.(*v1alpha1.ChatMessage); ok {
+	if _, ok := kind.(*v1beta1.ChatMessage); ok {
 		if _, err := informer.AddEventHandler(heard); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func shardOf(t *testing.T, lw cache.ListerWatcher, kind runtime.Object) (cache.S
 func TestShardKeepsItsNamespacesAcrossRelistsAndDeletions(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	source := fakesource.NewFakeControllerSource()
-	there := map[string]*v1alpha1.ChatMessage{}
+	there := map[string]*v1beta1.ChatMessage{}
 	change := func() {
 		m := drawMessage(random)
 		switch old := there[keyOf(m)]; {
@@ -61,7 +61,7 @@ func TestShardKeepsItsNamespacesAcrossRelistsAndDeletions(t *testing.T) {
 	for range 30 {
 		change()
 	}
-	informer, heard := shardOf(t, lister{source}, &v1alpha1.ChatMessage{})
+	informer, heard := shardOf(t, lister{source}, &v1beta1.ChatMessage{})
 	for round := range 10 {
 		for range random.IntN(30) {
 			change()
@@ -91,12 +91,12 @@ func TestShardKeepsItsNamespacesAcrossRelistsAndDeletions(t *testing.T) {
 func TestShardKeepsClusterScopedObjectsAndAllQuotas(t *testing.T) {
 	source := fakesource.NewFakeControllerSource()
 	for _, ns := range []string{"a", "b"} {
-		source.Add(&v1alpha1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team"}})
+		source.Add(&v1beta1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team"}})
 	}
-	quotas, _ := shardOf(t, lister{source}, &v1alpha1.ChatQuota{})
+	quotas, _ := shardOf(t, lister{source}, &v1beta1.ChatQuota{})
 	ofCluster := fakesource.NewFakeControllerSource()
-	ofCluster.Add(&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	clusters, _ := shardOf(t, lister{ofCluster}, &v1alpha1.ClusterChatQuota{})
+	ofCluster.Add(&v1beta1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	clusters, _ := shardOf(t, lister{ofCluster}, &v1beta1.ClusterChatQuota{})
 	if len(quotas.GetStore().List()) != 2 || len(clusters.GetStore().List()) != 1 {
 		t.Errorf("the shard has the quotas %v and %v", quotas.GetStore().ListKeys(), clusters.GetStore().ListKeys())
 	}
@@ -109,8 +109,8 @@ func TestStoppedWatchEndsWithoutReader(t *testing.T) {
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return from, nil }}, inA)
 	w, err := cache.ToWatcherWithContext(lw).WatchWithContext(t.Context(), metav1.ListOptions{})
 	check.OK(t, err)
-	from.Add(&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}})
-	from.Add(&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}})
+	from.Add(&v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}})
+	from.Add(&v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}})
 	w.Stop()
 	if _, open := <-w.ResultChan(); open {
 		t.Error("the watch goes on")
@@ -119,16 +119,16 @@ func TestStoppedWatchEndsWithoutReader(t *testing.T) {
 
 func TestListIsFilteredToNamespacesOfShard(t *testing.T) {
 	for name, list := range map[string]runtime.Object{
-		"typed": &v1alpha1.ChatList{Items: []v1alpha1.Chat{
+		"typed": &v1beta1.ChatList{Items: []v1beta1.Chat{
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "1"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "b"}}}},
 		"metadata": &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "1"}}}},
-		"empty": &v1alpha1.ChatList{},
+		"empty": &v1beta1.ChatList{},
 	} {
 		check.OK(t, keepIn(list, inA))
 		var names string
 		switch list := list.(type) {
-		case *v1alpha1.ChatList:
+		case *v1beta1.ChatList:
 			for i := range list.Items {
 				names += fmt.Sprint(list.Items[i].Namespace, list.Items[i].Name)
 			}

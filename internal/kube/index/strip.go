@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/text/content"
 )
@@ -15,7 +15,7 @@ import (
 // StripMessage removes a message's text and other bulk. It keeps a hash of what a person wrote, which shows edits, and
 // the number of parts of an interrupted step or a client's results.
 func StripMessage(o any) (any, error) {
-	return strip(o, func(message *v1alpha1.ChatMessage) {
+	return strip(o, func(message *v1beta1.ChatMessage) {
 		message.ManagedFields = nil
 		hash := ""
 		if message.Spec.Generation == nil {
@@ -35,16 +35,16 @@ func StripMessage(o any) (any, error) {
 }
 
 // stripGeneration keeps the numbers of agents and questions: they show that there is work.
-func stripGeneration(g *v1alpha1.MessageGeneration) {
+func stripGeneration(g *v1beta1.MessageGeneration) {
 	g.Warnings = nil
 	for i := range g.Agents {
-		g.Agents[i] = v1alpha1.AgentChange{Key: g.Agents[i].Key}
+		g.Agents[i] = v1beta1.AgentChange{Key: g.Agents[i].Key}
 	}
 	if g.MCP != nil { // Only generation pods need the pinned tools.
 		g.MCP.Pinned, g.MCP.Changed = nil, nil
 	}
 	for i := range g.Questions {
-		g.Questions[i] = v1alpha1.ToolQuestion{ID: g.Questions[i].ID}
+		g.Questions[i] = v1beta1.ToolQuestion{ID: g.Questions[i].ID}
 	}
 }
 
@@ -58,7 +58,7 @@ func strip[T any](o any, from func(*T)) (any, error) {
 
 // namesOf keeps the names and versions of what a generated message follows. If a status is late, the rest is read from
 // the API server: for each turn it would take as much memory as a message.
-func namesOf(follows []v1alpha1.CommittedMessage) (names []v1alpha1.CommittedMessage) {
+func namesOf(follows []v1beta1.CommittedMessage) (names []v1beta1.CommittedMessage) {
 	for i := range follows {
 		names = append(names, history.Named(&follows[i], i == len(follows)-1))
 	}
@@ -71,8 +71,8 @@ func traceOnly(annotations map[string]string, hash string) map[string]string {
 		return nil
 	}
 	kept := map[string]string{content.HashKey: hash}
-	if parent := annotations[v1alpha1.AnnotationTraceparent]; parent != "" && len(parent) <= maxTraceparent {
-		kept[v1alpha1.AnnotationTraceparent] = parent
+	if parent := annotations[v1beta1.AnnotationTraceparent]; parent != "" && len(parent) <= maxTraceparent {
+		kept[v1beta1.AnnotationTraceparent] = parent
 	}
 	return kept
 }
@@ -82,13 +82,13 @@ const maxTraceparent = 55
 
 // annotationsOf are the annotations of a chat that the cache keeps: requests, the trace of the prompt, and the author
 // of a prompt that is not a message yet.
-func annotationsOf(chat *v1alpha1.Chat) (kept map[string]string) {
-	keys := []string{v1alpha1.AnnotationTraceparent}
-	for _, kind := range v1alpha1.RequestKinds() {
+func annotationsOf(chat *v1beta1.Chat) (kept map[string]string) {
+	keys := []string{v1beta1.AnnotationTraceparent}
+	for _, kind := range v1beta1.RequestKinds() {
 		keys = append(keys, kind.Annotation())
 	}
 	if chat.Spec.Prompt != "" && chat.Status.History.Version == 0 {
-		keys = append(keys, v1alpha1.AnnotationCreatedBy)
+		keys = append(keys, v1beta1.AnnotationCreatedBy)
 	}
 	for _, key := range keys {
 		if value, ok := chat.Annotations[key]; ok {
@@ -104,7 +104,7 @@ func annotationsOf(chat *v1alpha1.Chat) (kept map[string]string) {
 // StripChat removes a chat's prompts, and its author once the first message exists. It still shows that there is a
 // system prompt, or a reference to texts.
 func StripChat(o any) (any, error) {
-	return strip(o, func(chat *v1alpha1.Chat) {
+	return strip(o, func(chat *v1beta1.Chat) {
 		chat.ManagedFields = nil
 		chat.Annotations = annotationsOf(chat)
 		stripSettings(&chat.Spec.ChatSettings)
@@ -117,16 +117,16 @@ func StripChat(o any) (any, error) {
 // StripToSlot keeps of a chat whether it generates, and since when it waits for that. A chat that is being deleted does
 // neither, whatever its status says while a finalizer keeps it.
 func StripToSlot(o any) (any, error) {
-	return strip(o, func(chat *v1alpha1.Chat) {
-		kept := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: chat.Namespace, Name: chat.Name, UID: chat.UID,
+	return strip(o, func(chat *v1beta1.Chat) {
+		kept := v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: chat.Namespace, Name: chat.Name, UID: chat.UID,
 			ResourceVersion: chat.ResourceVersion}}
 		if chat.Spec.ParentRef != nil {
-			kept.Spec.ParentRef = &v1alpha1.ChatReference{}
+			kept.Spec.ParentRef = &v1beta1.ChatReference{}
 		}
 		if chat.DeletionTimestamp == nil {
 			kept.Status.WaitingSince = chat.Status.WaitingSince
 			if chat.Status.Generation != nil {
-				kept.Status.Generation = &v1alpha1.GenerationStatus{}
+				kept.Status.Generation = &v1beta1.GenerationStatus{}
 			}
 		}
 		*chat = kept
@@ -135,7 +135,7 @@ func StripToSlot(o any) (any, error) {
 
 // StripClass removes the prompts of a class. It still shows which class has one.
 func StripClass(o any) (any, error) {
-	return strip(o, func(class *v1alpha1.ChatClass) {
+	return strip(o, func(class *v1beta1.ChatClass) {
 		class.ManagedFields, class.Annotations = nil, nil
 		stripText(&class.Spec.Preamble)
 		stripText(&class.Spec.NamespacePreamble)
@@ -149,13 +149,13 @@ func stripText(text *string) {
 	}
 }
 
-func stripSettings(s *v1alpha1.ChatSettings) {
+func stripSettings(s *v1beta1.ChatSettings) {
 	stripText(&s.SystemPrompt)
 	if len(s.InstructionsFrom) > 0 {
-		s.InstructionsFrom = []v1alpha1.InstructionsSource{{}}
+		s.InstructionsFrom = []v1beta1.InstructionsSource{{}}
 	}
 	if len(s.SkillsFrom) > 0 {
-		s.SkillsFrom = []v1alpha1.SkillSource{{}}
+		s.SkillsFrom = []v1beta1.SkillSource{{}}
 	}
 }
 
@@ -171,20 +171,20 @@ func StripOther(o any) (any, error) {
 }
 
 // lastOf keeps the last role of a history: it decides whether the chat has to answer.
-func lastOf(history []v1alpha1.PriorMessage) []v1alpha1.PriorMessage {
+func lastOf(history []v1beta1.PriorMessage) []v1beta1.PriorMessage {
 	if len(history) == 0 {
 		return nil
 	}
-	return []v1alpha1.PriorMessage{{Role: history[len(history)-1].Role}}
+	return []v1beta1.PriorMessage{{Role: history[len(history)-1].Role}}
 }
 
 // withoutContent are the types of the parts of an interrupted step, which may be none, and of a client's results.
-func withoutContent(m *v1alpha1.ChatMessage) []v1alpha1.MessagePart {
+func withoutContent(m *v1beta1.ChatMessage) []v1beta1.MessagePart {
 	g := m.Spec.Generation
-	if g == nil && m.Spec.Role != v1alpha1.RoleTool || g != nil && g.Outcome != v1alpha1.OutcomeInterrupted {
+	if g == nil && m.Spec.Role != v1beta1.RoleTool || g != nil && g.Outcome != v1beta1.OutcomeInterrupted {
 		return nil
 	}
-	parts := make([]v1alpha1.MessagePart, len(m.Spec.Parts))
+	parts := make([]v1beta1.MessagePart, len(m.Spec.Parts))
 	for i := range parts {
 		parts[i].Type = m.Spec.Parts[i].Type
 	}

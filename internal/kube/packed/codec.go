@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // repeating are structs whose texts are a few that most objects have in common.
 var repeating = map[reflect.Type]bool{
-	reflect.TypeFor[metav1.TypeMeta]():        true,
-	reflect.TypeFor[metav1.Condition]():       true,
-	reflect.TypeFor[v1alpha1.ModelIdentity](): true,
+	reflect.TypeFor[metav1.TypeMeta]():       true,
+	reflect.TypeFor[metav1.Condition]():      true,
+	reflect.TypeFor[v1beta1.ModelIdentity](): true,
 }
 
 // isEnumeration reports whether the texts of a type are taken for a few that repeat: those of a type of the API's own.

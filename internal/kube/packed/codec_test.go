@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/randfill"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -42,7 +42,7 @@ func again(words *words, o metav1.Object, values ...[]string) any {
 
 func TestAnObjectComesOutAsItWentIn(t *testing.T) {
 	for _, kind := range []func() runtime.Object{
-		func() runtime.Object { return &v1alpha1.Chat{} }, func() runtime.Object { return &v1alpha1.ChatMessage{} },
+		func() runtime.Object { return &v1beta1.Chat{} }, func() runtime.Object { return &v1beta1.ChatMessage{} },
 	} {
 		var words words
 		for seed := range int64(300) {
@@ -59,8 +59,8 @@ func TestAnObjectComesOutAsItWentIn(t *testing.T) {
 func TestAnEmptyListIsNoMissingOne(t *testing.T) {
 	var words words
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678, time.Local)
-	want := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}, Finalizers: []string{},
-		CreationTimestamp: metav1.NewTime(at), Generation: -1}, Spec: v1alpha1.ChatMessageSpec{Index: new(int64(0))}}
+	want := &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}, Finalizers: []string{},
+		CreationTimestamp: metav1.NewTime(at), Generation: -1}, Spec: v1beta1.ChatMessageSpec{Index: new(int64(0))}}
 	if diff := cmp.Diff(want, again(&words, want)); diff != "" {
 		t.Error(diff)
 	}
@@ -69,7 +69,7 @@ func TestAnEmptyListIsNoMissingOne(t *testing.T) {
 func TestMoreWordsThanAreKeptAreWrittenOut(t *testing.T) {
 	var words words
 	for i := range mostWords + 10 {
-		want := &v1alpha1.ChatMessage{Status: v1alpha1.ChatMessageStatus{Conditions: []metav1.Condition{
+		want := &v1beta1.ChatMessage{Status: v1beta1.ChatMessageStatus{Conditions: []metav1.Condition{
 			{Type: "Ready", Reason: fmt.Sprintf("Reason%d", i), Message: strings.Repeat("m", longestWord+1)}}}}
 		if diff := cmp.Diff(want, again(&words, want)); diff != "" {
 			t.Fatal(diff)
@@ -85,7 +85,7 @@ func TestACodecIsForManyAtOnce(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(0, uint64(worker)))
 			for range 50 {
-				want := &v1alpha1.Chat{}
+				want := &v1beta1.Chat{}
 				filler(random.Int64()).Fill(want)
 				if diff := cmp.Diff(want, again(&words, want)); diff != "" {
 					t.Fatal(diff)

@@ -30,24 +30,24 @@ var passing = map[string]error{
 	"parameters whose kind is not served": refused(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 		`chats.parley.dev "hello" is forbidden: ValidatingAdmissionPolicy 'parley-chat-classes' denied request: `+
 			"failed to configure policy: failed to find resource referenced by paramKind: "+
-			"'parley.dev/v1alpha1, Kind=ChatClass'"),
+			"'parley.dev/v1beta1, Kind=ChatClass'"),
 	"parameters that are not known": refused(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 		`chats.parley.dev "hello" is forbidden: ValidatingAdmissionPolicy 'parley-chat-classes' with binding `+
 			"'parley-chat-classes' denied request: failed to configure binding: paramKind kind "+
-			"`&ParamKind{APIVersion:parley.dev/v1alpha1,Kind:ChatClass,}` not known"),
+			"`&ParamKind{APIVersion:parley.dev/v1beta1,Kind:ChatClass,}` not known"),
 	"parameters of a mutating policy": refused(http.StatusForbidden, metav1.StatusReasonForbidden,
 		"policy 'stamp' with binding 'stamp' denied request: failed to configure binding: paramKind kind "+
-			"`&ParamKind{APIVersion:parley.dev/v1alpha1,Kind:ChatClass,}` not yet synced to use for admission"),
+			"`&ParamKind{APIVersion:parley.dev/v1beta1,Kind:ChatClass,}` not yet synced to use for admission"),
 	"a plugin that is not ready": refused(http.StatusForbidden, metav1.StatusReasonForbidden,
 		`pods "parley-generation-x7k2p" is forbidden: not yet ready to handle request`),
 	"a kind that was just installed": refused(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
-		"Resource kind parley.dev/v1alpha1, Kind=Chat not found. There can be a delay between when "+
+		"Resource kind parley.dev/v1beta1, Kind=Chat not found. There can be a delay between when "+
 			"CustomResourceDefinitions are created and when they are available."),
 }
 
 const notSynced = `chats.parley.dev "hello" is forbidden: ValidatingAdmissionPolicy 'parley-chat-classes' with binding ` +
 	"'parley-chat-classes' denied request: failed to configure binding: paramKind kind " +
-	"`&ParamKind{APIVersion:parley.dev/v1alpha1,Kind:ChatClass,}` not yet synced to use for admission"
+	"`&ParamKind{APIVersion:parley.dev/v1beta1,Kind:ChatClass,}` not yet synced to use for admission"
 
 var chats = schema.GroupResource{Group: "parley.dev", Resource: "chats"}
 

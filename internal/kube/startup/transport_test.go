@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/startup"
 	"parley.dev/parley/test/kit/check"
@@ -67,7 +67,7 @@ func create(ctx context.Context, t *testing.T, s *apiServer) error {
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "parley-test/1")
 	check.OK(t, err)
-	_, err = client.Chats("demo").Create(ctx, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "hello"}})
+	_, err = client.Chats("demo").Create(ctx, &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "hello"}})
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -28,7 +28,7 @@ type kind struct {
 	// waiting is why the server is not ready; empty if it is. nil: it always is.
 	waiting func(object) string
 	// url of the endpoint; empty if the object has none yet. problem is why it never will have one.
-	url func(object, *v1alpha1.MCPServer) (url, problem string)
+	url func(object, *v1beta1.MCPServer) (url, problem string)
 	// sse reports whether the server uses the transport SSE; nil: none does.
 	sse func(object) bool
 }
@@ -40,7 +40,7 @@ const (
 	kagent    = "kagent.dev"
 )
 
-// kinds are those that an entry can refer to. The rules of v1alpha1.MCPServerReference name the same.
+// kinds are those that an entry can refer to. The rules of v1beta1.MCPServerReference name the same.
 var kinds = []kind{
 	{GroupKind: schema.GroupKind{Kind: "Service"}, versions: []string{"v1"}, url: serviceURL},
 	{GroupKind: schema.GroupKind{Group: lifecycle, Kind: "MCPServer"}, versions: []string{"v1beta1", "v1alpha1"},
@@ -161,27 +161,27 @@ const (
 var callable = regexp.MustCompile(`^https?://[A-Za-z0-9.:\[\]-]+([/?][!-"$-~]*)?$`)
 
 // Of is the address of an entry's server, from the object that the entry refers to.
-func Of(entry *v1alpha1.MCPServer, from *unstructured.Unstructured) v1alpha1.MCPServerAddress {
+func Of(entry *v1beta1.MCPServer, from *unstructured.Unstructured) v1beta1.MCPServerAddress {
 	known, o := find(schema.GroupKind{Group: entry.ServerRef.Group, Kind: entry.ServerRef.Kind}), object{from}
 	if known == nil {
-		return Without(entry, v1alpha1.MCPReferenceNotFound, "Parley does not know its kind")
+		return Without(entry, v1beta1.MCPReferenceNotFound, "Parley does not know its kind")
 	}
 	if waits := known.waitsFor(o); waits != "" {
-		return Without(entry, v1alpha1.MCPNotReady, waits)
+		return Without(entry, v1beta1.MCPNotReady, waits)
 	}
 	address, problem := known.url(o, entry)
 	address, _, _ = strings.Cut(address, "#") // ToolHive's urls of SSE have a fragment, which is not sent.
 	switch {
 	case problem != "":
-		return Without(entry, v1alpha1.MCPAddressInvalid, problem)
+		return Without(entry, v1beta1.MCPAddressInvalid, problem)
 	case address == "":
-		return Without(entry, v1alpha1.MCPNotReady, "it says no address yet")
+		return Without(entry, v1beta1.MCPNotReady, "it says no address yet")
 	case !isCallable(address):
-		return Without(entry, v1alpha1.MCPAddressInvalid, "its address is no url of http or https without user and password")
+		return Without(entry, v1beta1.MCPAddressInvalid, "its address is no url of http or https without user and password")
 	}
-	found := v1alpha1.MCPServerAddress{Name: entry.Name, Ref: *entry.ServerRef, URL: address}
+	found := v1beta1.MCPServerAddress{Name: entry.Name, Ref: *entry.ServerRef, URL: address}
 	if known.sse != nil && known.sse(o) {
-		found.Transport = v1alpha1.MCPSSE
+		found.Transport = v1beta1.MCPSSE
 	}
 	return found
 }
@@ -203,9 +203,9 @@ func (k *kind) waitsFor(o object) string {
 }
 
 // Without is the result for an entry whose server has no address, because of a problem of the object.
-func Without(entry *v1alpha1.MCPServer, reason v1alpha1.MCPServerReason, words string) v1alpha1.MCPServerAddress {
+func Without(entry *v1beta1.MCPServer, reason v1beta1.MCPServerReason, words string) v1beta1.MCPServerAddress {
 	ref := entry.ServerRef
-	return v1alpha1.MCPServerAddress{Name: entry.Name, Ref: *ref, Reason: reason,
+	return v1beta1.MCPServerAddress{Name: entry.Name, Ref: *ref, Reason: reason,
 		Message: clip.Ellipsis(fmt.Sprintf("%s %s: %s", ref.Kind, ref.Name, words), maxMessage)}
 }
 
@@ -215,14 +215,14 @@ func isCallable(address string) bool {
 }
 
 // field reads the url from a field.
-func field(path ...string) func(object, *v1alpha1.MCPServer) (string, string) {
-	return func(o object, _ *v1alpha1.MCPServer) (string, string) { return o.text(path...), "" }
+func field(path ...string) func(object, *v1beta1.MCPServer) (string, string) {
+	return func(o object, _ *v1beta1.MCPServer) (string, string) { return o.text(path...), "" }
 }
 
 // withPath adds the path to a url without one.
-func withPath(path string, next func(object, *v1alpha1.MCPServer) (string, string)) func(object,
-	*v1alpha1.MCPServer) (string, string) {
-	return func(o object, entry *v1alpha1.MCPServer) (string, string) {
+func withPath(path string, next func(object, *v1beta1.MCPServer) (string, string)) func(object,
+	*v1beta1.MCPServer) (string, string) {
+	return func(o object, entry *v1beta1.MCPServer) (string, string) {
 		address, problem := next(o, entry)
 		if parsed, err := url.Parse(address); err == nil && address != "" && strings.Trim(parsed.Path, "/") == "" {
 			parsed.Path = path
@@ -233,7 +233,7 @@ func withPath(path string, next func(object, *v1alpha1.MCPServer) (string, strin
 }
 
 // serviceURL is the address of a Service within the cluster.
-func serviceURL(o object, entry *v1alpha1.MCPServer) (address, problem string) {
+func serviceURL(o object, entry *v1beta1.MCPServer) (address, problem string) {
 	if o.text("spec", "type") == "ExternalName" {
 		return "", "it is of type ExternalName: name the host that it stands for in url"
 	}
@@ -257,11 +257,11 @@ func serviceURL(o object, entry *v1alpha1.MCPServer) (address, problem string) {
 }
 
 // pathOf is the path of the endpoint at a Service.
-func pathOf(entry *v1alpha1.MCPServer) string {
+func pathOf(entry *v1beta1.MCPServer) string {
 	switch {
 	case entry.ServerRef.Path != "":
 		return entry.ServerRef.Path
-	case entry.Transport == v1alpha1.MCPSSE:
+	case entry.Transport == v1beta1.MCPSSE:
 		return "/sse"
 	}
 	return "/mcp"
@@ -269,7 +269,7 @@ func pathOf(entry *v1alpha1.MCPServer) string {
 
 // kmcpURL is the Service of the MCPServer's name that kmcp creates. Its gateway serves /mcp, whatever path the server
 // has.
-func kmcpURL(o object, _ *v1alpha1.MCPServer) (address, problem string) {
+func kmcpURL(o object, _ *v1beta1.MCPServer) (address, problem string) {
 	port := o.number("spec", "deployment", "port")
 	if port <= 0 {
 		return "", "it has no spec.deployment.port"

@@ -22,7 +22,7 @@ const (
 	// maxHeaderBytes is the most that the headers of an answer may have: 128 KiB. Go's own limit is 10 MiB.
 	maxHeaderBytes = 128 << 10
 	// headerTimeout is how long an answer's headers may take. It is a second line: the silence timeout of a
-	// ChatModelConfig, which cannot be longer than v1alpha1.MaxSilenceTimeout, ends a call before.
+	// ChatModelConfig, which cannot be longer than v1beta1.MaxSilenceTimeout, ends a call before.
 	headerTimeout = 55 * time.Minute
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/httpguard"
@@ -30,9 +30,9 @@ import (
 
 // everyProtocol are those whose host a configuration names.
 var everyProtocol = append(slices.Clone(providertest.All),
-	providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions},
-	providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
-	providertest.Protocol{Provider: v1alpha1.ProviderVercel})
+	providertest.Protocol{Provider: v1beta1.ProviderAzure, Transport: v1beta1.TransportChatCompletions},
+	providertest.Protocol{Provider: v1beta1.ProviderAzure, Transport: v1beta1.TransportResponses},
+	providertest.Protocol{Provider: v1beta1.ProviderVercel})
 
 // largeProtocols are a provider of each protocol.
 var largeProtocols = []providertest.Protocol{providertest.Chat, providertest.Responses, providertest.Claude,
@@ -61,7 +61,7 @@ func TestRedirectIsNotFollowedButHostIsReported(t *testing.T) {
 					err := providertest.Call(t, spec, client)
 					e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
 						Private: []string{providertest.Secret}})
-					if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable || int(e.StatusCode) != status ||
+					if e.Reason != v1beta1.ErrorRequestRejected || e.Retryable || int(e.StatusCode) != status ||
 						!strings.Contains(e.Message, "redirects calls to "+elsewhere+" (") {
 						t.Errorf("got %+v", e)
 					}
@@ -85,13 +85,13 @@ func TestUnstreamedCallDoesNotFollowRedirect(t *testing.T) {
 		spec := p.Spec(base + "/v1")
 		err := answered(t, spec, &http.Client{})
 		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-		check.Equal(t, "fields", []any{v1alpha1.ErrorRequestRejected, 307}, []any{e.Reason, e.StatusCode})
+		check.Equal(t, "fields", []any{v1beta1.ErrorRequestRejected, 307}, []any{e.Reason, e.StatusCode})
 	}
 	check.Equal(t, "calls went elsewhere", 0, followed.Load())
 }
 
 // answered makes a call whose answer comes as a whole.
-func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
+func answered(t *testing.T, spec *v1beta1.ChatModelConfigSpec, client *http.Client) error {
 	t.Helper()
 	model, err := provider.New(spec, providertest.Key, client)
 	check.OK(t, err)
@@ -106,7 +106,7 @@ func TestRedirectWithInvalidHostReportsNone(t *testing.T) {
 		spec := providertest.Chat.Spec("http://models.example/v1")
 		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
 			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-		if e.Reason != v1alpha1.ErrorRequestRejected ||
+		if e.Reason != v1beta1.ErrorRequestRejected ||
 			!strings.Contains(e.Message, "redirects calls to another address (302)") {
 			t.Errorf("%q: got %+v", location, e)
 		}
@@ -140,16 +140,16 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 		kind   string
 		gzip   bool
 		unit   string
-		reason v1alpha1.ErrorReason
+		reason v1beta1.ErrorReason
 	}{
-		"an error":                             {500, "application/json", false, "a", v1alpha1.ErrorProviderError},
-		"a refusal":                            {400, "application/json", false, "a", v1alpha1.ErrorProviderError},
-		"a compressed error":                   {500, "application/json", true, "", v1alpha1.ErrorProviderError},
-		"a stream that is compressed":          {200, "text/event-stream", true, "", v1alpha1.ErrorRequestRejected},
-		"a stream without an end of its event": {200, "text/event-stream", false, "a", v1alpha1.ErrorRequestRejected},
+		"an error":                             {500, "application/json", false, "a", v1beta1.ErrorProviderError},
+		"a refusal":                            {400, "application/json", false, "a", v1beta1.ErrorProviderError},
+		"a compressed error":                   {500, "application/json", true, "", v1beta1.ErrorProviderError},
+		"a stream that is compressed":          {200, "text/event-stream", true, "", v1beta1.ErrorRequestRejected},
+		"a stream without an end of its event": {200, "text/event-stream", false, "a", v1beta1.ErrorRequestRejected},
 		"a stream of lines without events": {200, "text/event-stream", false, "data: {}\n",
-			v1alpha1.ErrorRequestRejected},
-		"what AWS alone may send": {200, "application/vnd.amazon.eventstream", false, "a", v1alpha1.ErrorRequestRejected},
+			v1beta1.ErrorRequestRejected},
+		"what AWS alone may send": {200, "application/vnd.amazon.eventstream", false, "a", v1beta1.ErrorRequestRejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := served(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -196,7 +196,7 @@ func TestOversizedUnstreamedResponseIsRejected(t *testing.T) {
 		var err error
 		grown := heapGrowth(func() { err = answered(t, spec, httpguard.Settings{Loopback: true}.Client()) })
 		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-		if e.Reason != v1alpha1.ErrorRequestRejected || !strings.Contains(e.Message, "sent more than an answer can have") {
+		if e.Reason != v1beta1.ErrorRequestRejected || !strings.Contains(e.Message, "sent more than an answer can have") {
 			t.Errorf("%s: got %+v of %T", p.Provider, e, err)
 		}
 		if most := int64(32 << 20); grown > most {
@@ -273,11 +273,11 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 	spec := providertest.Chat.Spec(base + "/v1")
 	e := fault.Classify(providertest.Call(t, spec, httpguard.Settings{Loopback: true}.Client()),
 		fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-	check.Equal(t, "result", v1alpha1.ErrorProviderUnavailable, e.Reason)
+	check.Equal(t, "result", v1beta1.ErrorProviderUnavailable, e.Reason)
 }
 
 func TestHeadersMayTakeAsLongAsAnySilence(t *testing.T) {
-	if httpguard.HeaderTimeout < v1alpha1.MaxSilenceTimeout {
-		t.Errorf("%s ends calls that may be silent for %s", httpguard.HeaderTimeout, v1alpha1.MaxSilenceTimeout)
+	if httpguard.HeaderTimeout < v1beta1.MaxSilenceTimeout {
+		t.Errorf("%s ends calls that may be silent for %s", httpguard.HeaderTimeout, v1beta1.MaxSilenceTimeout)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/internal/netguard/httpguard"
@@ -45,7 +45,7 @@ func baseURL(p providertest.Protocol, host string) string {
 }
 
 // called is how a call of the model at the URL ends.
-func called(t *testing.T, p providertest.Protocol, url string, client *http.Client) *v1alpha1.GenerationError {
+func called(t *testing.T, p providertest.Protocol, url string, client *http.Client) *v1beta1.GenerationError {
 	t.Helper()
 	spec := p.Spec(baseURL(p, url))
 	err := providertest.Call(t, spec, client)
@@ -125,7 +125,7 @@ func TestHostsOfNoProxyAreCalledDirectly(t *testing.T) {
 			if c.direct {
 				want = "The name models.invalid cannot be resolved"
 			}
-			if e == nil || e.Reason != v1alpha1.ErrorProviderUnavailable || !strings.HasPrefix(e.Message, want) {
+			if e == nil || e.Reason != v1beta1.ErrorProviderUnavailable || !strings.HasPrefix(e.Message, want) {
 				t.Errorf("got %+v, want %s", e, want)
 			}
 		})
@@ -154,7 +154,7 @@ func TestNoForbiddenHostIsCalledThroughAProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := called(t, providertest.Compatible, c.url, c.client)
-			if e == nil || e.Reason != v1alpha1.ErrorModelConfigInvalid || e.Retryable ||
+			if e == nil || e.Reason != v1beta1.ErrorModelConfigInvalid || e.Retryable ||
 				!strings.Contains(e.Message, c.host+", where models may not be called") {
 				t.Errorf("got %+v", e)
 			}
@@ -192,7 +192,7 @@ func TestAModelsProxyIsOneOfTheList(t *testing.T) {
 	// The pod itself is no proxy, unless loopback addresses are allowed.
 	strict := httpguard.Settings{}.With(route)
 	e := called(t, providertest.Compatible, "http://models.test", strict.Client())
-	if e == nil || e.Reason != v1alpha1.ErrorModelConfigInvalid || !strings.Contains(e.Message, "127.0.0.1, where") {
+	if e == nil || e.Reason != v1beta1.ErrorModelConfigInvalid || !strings.Contains(e.Message, "127.0.0.1, where") {
 		t.Errorf("a proxy at a loopback address: %+v", e)
 	}
 }
@@ -204,24 +204,24 @@ func TestWhatAProxyRefusesIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		change    func(*proxytest.Proxy)
 		url       string
-		reason    v1alpha1.ErrorReason
+		reason    v1beta1.ErrorReason
 		retryable bool
 		says      string
 	}{
 		"no credentials": {func(p *proxytest.Proxy) { p.User = "jane" }, "https://models.test",
-			v1alpha1.ErrorModelConfigInvalid, false, "The proxy does not let openai be called (407)"},
+			v1beta1.ErrorModelConfigInvalid, false, "The proxy does not let openai be called (407)"},
 		"no credentials, without TLS": {func(p *proxytest.Proxy) { p.User = "jane" }, "http://models.test",
-			v1alpha1.ErrorModelConfigInvalid, false, "The proxy does not let openai be called (407)"},
-		"a rule": {func(p *proxytest.Proxy) { p.Status = 403 }, "https://models.test", v1alpha1.ErrorModelConfigInvalid,
+			v1beta1.ErrorModelConfigInvalid, false, "The proxy does not let openai be called (407)"},
+		"a rule": {func(p *proxytest.Proxy) { p.Status = 403 }, "https://models.test", v1beta1.ErrorModelConfigInvalid,
 			false, "The proxy does not let openai be called (403)"},
 		"trouble": {func(p *proxytest.Proxy) { p.Status = 503 }, "https://models.test",
-			v1alpha1.ErrorProviderUnavailable, true, "The proxy could not connect to models.test:443 (503)"},
+			v1beta1.ErrorProviderUnavailable, true, "The proxy could not connect to models.test:443 (503)"},
 		"the connection is refused": {func(p *proxytest.Proxy) { p.URL = "http://127.0.0.1:1" }, "https://models.test",
-			v1alpha1.ErrorProviderUnavailable, true, "The proxy through which openai is called cannot be reached"},
+			v1beta1.ErrorProviderUnavailable, true, "The proxy through which openai is called cannot be reached"},
 		"no such name": {func(p *proxytest.Proxy) { p.URL = "http://proxy.invalid" }, "https://models.test",
-			v1alpha1.ErrorProviderUnavailable, true, "The proxy through which openai is called cannot be reached"},
+			v1beta1.ErrorProviderUnavailable, true, "The proxy through which openai is called cannot be reached"},
 		"no TLS": {func(p *proxytest.Proxy) { p.URL = strings.Replace(p.URL, "http", "https", 1) }, "https://models.test",
-			v1alpha1.ErrorTLSFailed, false, "The proxy speaks no TLS"},
+			v1beta1.ErrorTLSFailed, false, "The proxy speaks no TLS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxy := proxytest.New(t, server.URL)
@@ -274,7 +274,7 @@ func TestAnAuthorityIsTrustedIfItIsNamed(t *testing.T) {
 		}
 		for _, p := range []providertest.Protocol{providertest.Responses, providertest.Gemini} {
 			e := called(t, p, "https://models.test", settings.With(httpguard.Route{CABundle: c.bundle}).Client())
-			if (e == nil) != c.trusts || e != nil && (e.Reason != v1alpha1.ErrorTLSFailed || e.Retryable) {
+			if (e == nil) != c.trusts || e != nil && (e.Reason != v1beta1.ErrorTLSFailed || e.Retryable) {
 				t.Errorf("%s, %s: %+v", name, p.Provider, e)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/hostlist"
@@ -21,22 +21,22 @@ import (
 )
 
 // everyProvider is a configuration of each, with a baseURL where it takes one.
-func everyProvider(base string) []v1alpha1.ChatModelConfigSpec {
-	return []v1alpha1.ChatModelConfigSpec{
-		{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-4.1", BaseURL: base},
-		{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-4.1", BaseURL: base, Transport: v1alpha1.TransportResponses},
-		{Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5", BaseURL: base},
-		{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash", BaseURL: base},
-		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "m", BaseURL: base},
-		{Provider: v1alpha1.ProviderOpenRouter, Model: "a/b"},
-		{Provider: v1alpha1.ProviderAzure, Model: "gpt-4.1", BaseURL: base},
-		{Provider: v1alpha1.ProviderBedrock, Model: "anthropic.claude-sonnet-4-5", Region: "eu-central-1"},
-		{Provider: v1alpha1.ProviderVercel, Model: "a/b", BaseURL: base},
+func everyProvider(base string) []v1beta1.ChatModelConfigSpec {
+	return []v1beta1.ChatModelConfigSpec{
+		{Provider: v1beta1.ProviderOpenAI, Model: "gpt-4.1", BaseURL: base},
+		{Provider: v1beta1.ProviderOpenAI, Model: "gpt-4.1", BaseURL: base, Transport: v1beta1.TransportResponses},
+		{Provider: v1beta1.ProviderAnthropic, Model: "claude-sonnet-4-5", BaseURL: base},
+		{Provider: v1beta1.ProviderGoogle, Model: "gemini-2.5-flash", BaseURL: base},
+		{Provider: v1beta1.ProviderOpenAICompatible, Model: "m", BaseURL: base},
+		{Provider: v1beta1.ProviderOpenRouter, Model: "a/b"},
+		{Provider: v1beta1.ProviderAzure, Model: "gpt-4.1", BaseURL: base},
+		{Provider: v1beta1.ProviderBedrock, Model: "anthropic.claude-sonnet-4-5", Region: "eu-central-1"},
+		{Provider: v1beta1.ProviderVercel, Model: "a/b", BaseURL: base},
 	}
 }
 
 // refused calls the model and expects that the host is not called, for good and with a reason.
-func refused(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client, host string) {
+func refused(t *testing.T, spec *v1beta1.ChatModelConfigSpec, client *http.Client, host string) {
 	t.Helper()
 	model, err := provider.New(spec, "sk-1", client)
 	check.OK(t, err)
@@ -46,7 +46,7 @@ func refused(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Clie
 		return
 	}
 	e := fault.Classify(err, fault.Subject{Config: "c", Spec: spec, Key: "sk-1"})
-	if e.Reason != v1alpha1.ErrorModelConfigInvalid || e.Retryable ||
+	if e.Reason != v1beta1.ErrorModelConfigInvalid || e.Retryable ||
 		!strings.Contains(e.Message, host+", where models may not be called") {
 		t.Errorf("%s: %+v of %v", spec.Provider, e, err)
 	}
@@ -77,9 +77,9 @@ func TestModelIsCalledOnlyAtAllowedHosts(t *testing.T) {
 	for _, spec := range everyProvider(server.URL) {
 		want := host
 		switch spec.Provider {
-		case v1alpha1.ProviderOpenRouter:
+		case v1beta1.ProviderOpenRouter:
 			want = "openrouter.ai"
-		case v1alpha1.ProviderBedrock:
+		case v1beta1.ProviderBedrock:
 			want = "bedrock-runtime.eu-central-1.amazonaws.com"
 		default:
 		}
@@ -105,7 +105,7 @@ func TestMetadataAndLoopbackAddressesAreBlocked(t *testing.T) {
 		check.OK(t, err)
 		err = streamError(t.Context(), model, fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}})
 		e := fault.Classify(err, fault.Subject{Config: "c", Spec: &spec})
-		if e.Reason != v1alpha1.ErrorModelConfigInvalid || e.Retryable || !strings.Contains(e.Message, host) {
+		if e.Reason != v1beta1.ErrorModelConfigInvalid || e.Retryable || !strings.Contains(e.Message, host) {
 			t.Errorf("%s: %+v of %v", base, e, err)
 		}
 	}

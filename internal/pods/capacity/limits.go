@@ -6,7 +6,7 @@ package capacity
 import (
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Limit is how many chats of one sort may generate at once, and which quota says so.
@@ -38,19 +38,19 @@ type ClusterLimits struct {
 }
 
 // OfCluster is what the ClusterChatQuota says, with the defaults for what it leaves open; nil: there is none.
-func OfCluster(quota *v1alpha1.ClusterChatQuota) ClusterLimits {
-	var spec v1alpha1.ClusterChatQuotaSpec
+func OfCluster(quota *v1beta1.ClusterChatQuota) ClusterLimits {
+	var spec v1beta1.ClusterChatQuotaSpec
 	name := ""
 	if quota != nil {
 		spec, name = quota.Spec, quota.Name
 	}
 	return ClusterLimits{
-		All:       orDefault(spec.Generating, name, v1alpha1.DefaultClusterChats, v1alpha1.DefaultClusterSubChats),
-		Namespace: orDefault(spec.NamespaceDefault, name, v1alpha1.DefaultNamespaceChats, v1alpha1.DefaultNamespaceSubChats),
+		All:       orDefault(spec.Generating, name, v1beta1.DefaultClusterChats, v1beta1.DefaultClusterSubChats),
+		Namespace: orDefault(spec.NamespaceDefault, name, v1beta1.DefaultNamespaceChats, v1beta1.DefaultNamespaceSubChats),
 	}
 }
 
-func orDefault(set *v1alpha1.GeneratingLimits, quota string, chats, subChats int32) Limits {
+func orDefault(set *v1beta1.GeneratingLimits, quota string, chats, subChats int32) Limits {
 	limits := Limits{Chats: Limit{Max: chats}, SubChats: Limit{Max: subChats}}
 	if set == nil {
 		return limits
@@ -66,7 +66,7 @@ func orDefault(set *v1alpha1.GeneratingLimits, quota string, chats, subChats int
 
 // OfNamespace is the smallest of each number that the ChatQuotas of one namespace say; of equal ones that of the first
 // by name. A Limit without a Quota is set by none of them.
-func OfNamespace(quotas []v1alpha1.ChatQuota) (own Limits) {
+func OfNamespace(quotas []v1beta1.ChatQuota) (own Limits) {
 	for i := range quotas {
 		generating := &quotas[i].Spec.Generating
 		own.Chats = own.Chats.and(generating.Chats, quotas[i].Name)
@@ -164,7 +164,7 @@ func (h *Held) raise(field string) string {
 	case h.Scope == EachNamespace:
 		return fmt.Sprintf("set spec.generating.%s in a ChatQuota of namespace %s", field, h.Namespace)
 	case h.Quota == "":
-		return fmt.Sprintf("set spec.generating.%s in ClusterChatQuota %s", field, v1alpha1.ClusterChatQuotaName)
+		return fmt.Sprintf("set spec.generating.%s in ClusterChatQuota %s", field, v1beta1.ClusterChatQuotaName)
 	}
 	return fmt.Sprintf("raise spec.generating.%s there", field)
 }

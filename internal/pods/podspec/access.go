@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Account is the identity of a namespace's generation pods. It mounts no token by itself: the pod projects one.
@@ -25,7 +25,7 @@ func Account(namespace string) *corev1.ServiceAccount {
 // can write no status, read no Secret and change nothing else that exists.
 func Role(namespace string) *rbacv1.Role {
 	read := []string{"get", "list", "watch"}
-	group := []string{v1alpha1.GroupVersion.Group}
+	group := []string{v1beta1.GroupVersion.Group}
 	return &rbacv1.Role{
 		ObjectMeta: accessMeta(namespace),
 		Rules: []rbacv1.PolicyRule{

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Generation builds a generation pod with the given name.
@@ -218,7 +218,7 @@ type secretKeys struct {
 }
 
 // secretsOf groups sorted keys by their Secret.
-func secretsOf(keys []v1alpha1.SecretKeyReference) []secretKeys {
+func secretsOf(keys []v1beta1.SecretKeyReference) []secretKeys {
 	var secrets []secretKeys
 	for _, key := range keys {
 		if n := len(secrets); n > 0 && secrets[n-1].name == key.Name {

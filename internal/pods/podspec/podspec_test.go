@@ -11,18 +11,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
-func key(secret, key string) v1alpha1.SecretKeyReference {
-	return v1alpha1.SecretKeyReference{Name: secret, Key: key}
+func key(secret, key string) v1beta1.SecretKeyReference {
+	return v1beta1.SecretKeyReference{Name: secret, Key: key}
 }
 
 func settings() Settings {
 	return Settings{
 		Namespace: "demo", Image: "parley:1", Issuer: "https://issuer", GatewaySubjects: []string{"gateway"},
-		Keys: []v1alpha1.SecretKeyReference{key("a", "one"), key("a", "two"), key("b", "one")},
+		Keys: []v1beta1.SecretKeyReference{key("a", "one"), key("a", "two"), key("b", "one")},
 	}
 }
 
@@ -64,16 +64,16 @@ func TestTheBoundOfTheAdvisorReachesTheGenerator(t *testing.T) {
 }
 
 func TestKeysAreCollectedOnceAndInOrder(t *testing.T) {
-	config := func(ref *v1alpha1.SecretKeyReference) v1alpha1.ChatModelConfig {
-		c := v1alpha1.ChatModelConfig{}
+	config := func(ref *v1beta1.SecretKeyReference) v1beta1.ChatModelConfig {
+		c := v1beta1.ChatModelConfig{}
 		if ref != nil {
-			c.Spec.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: *ref}
+			c.Spec.APIKey = &v1beta1.APIKeySource{SecretKeyRef: *ref}
 		}
 		return c
 	}
 	b, a := key("b", "k"), key("a", "k")
-	got := KeysOf([]v1alpha1.ChatModelConfig{config(&b), config(nil), config(&a), config(&b)})
-	check.Equal(t, "got", []v1alpha1.SecretKeyReference{a, b}, got)
+	got := KeysOf([]v1beta1.ChatModelConfig{config(&b), config(nil), config(&a), config(&b)})
+	check.Equal(t, "got", []v1beta1.SecretKeyReference{a, b}, got)
 }
 
 func TestGeneratorReceivesFileHostArguments(t *testing.T) {
@@ -171,16 +171,16 @@ func TestGenerationPodHasMinimalPermissions(t *testing.T) {
 }
 
 func TestANameThatIsNoneStopsNoPod(t *testing.T) {
-	var configs []v1alpha1.ChatModelConfig
-	for _, ref := range []v1alpha1.SecretKeyReference{
+	var configs []v1beta1.ChatModelConfig
+	for _, ref := range []v1beta1.SecretKeyReference{
 		{Name: "good", Key: "api-key"}, {Name: "good", Key: ".."}, {Name: "good", Key: "a/b"}, {Name: "good", Key: "..x"},
 		{Name: "../../secrets/kubernetes.io/serviceaccount", Key: "token"}, {Name: "Upper", Key: "k"}, {Name: "", Key: "k"},
 		{Name: "good", Key: ""},
 	} {
 		configs = append(configs,
-			v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{APIKey: &v1alpha1.APIKeySource{SecretKeyRef: ref}}})
+			v1beta1.ChatModelConfig{Spec: v1beta1.ChatModelConfigSpec{APIKey: &v1beta1.APIKeySource{SecretKeyRef: ref}}})
 	}
-	if keys := KeysOf(configs); len(keys) != 1 || keys[0] != (v1alpha1.SecretKeyReference{Name: "good", Key: "api-key"}) {
+	if keys := KeysOf(configs); len(keys) != 1 || keys[0] != (v1beta1.SecretKeyReference{Name: "good", Key: "api-key"}) {
 		t.Errorf("mounted are %+v", keys)
 	}
 }

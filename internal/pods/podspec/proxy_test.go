@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -18,7 +18,7 @@ import (
 func proxied() Settings {
 	s := settings()
 	s.Proxy = Proxy{HTTP: "http://proxy.corp:3128", HTTPS: "http://proxy.corp:3129", Except: ".svc,10.0.0.0/8"}
-	s.CABundle = &v1alpha1.ConfigMapKeyReference{Name: "corp-ca", Key: "bundle.pem"}
+	s.CABundle = &v1beta1.ConfigMapKeyReference{Name: "corp-ca", Key: "bundle.pem"}
 	return s
 }
 
@@ -60,7 +60,7 @@ func TestPodsWithAnotherProxyAreOthers(t *testing.T) {
 		"another HTTP one":  func(s *Settings) { s.Proxy.HTTP = "http://other:1" },
 		"other exceptions":  func(s *Settings) { s.Proxy.Except = "" },
 		"no CA bundle":      func(s *Settings) { s.CABundle = nil },
-		"another CA bundle": func(s *Settings) { s.CABundle = &v1alpha1.ConfigMapKeyReference{Name: "b", Key: "c"} },
+		"another CA bundle": func(s *Settings) { s.CABundle = &v1beta1.ConfigMapKeyReference{Name: "b", Key: "c"} },
 	} {
 		other := proxied()
 		if change(&other); other.Hash() == proxied().Hash() {
@@ -99,7 +99,7 @@ func TestAProxyThatCannotBeUsedIsRefused(t *testing.T) {
 }
 
 func TestParseCABundleAcceptsConfigMapAndKey(t *testing.T) {
-	for value, want := range map[string]v1alpha1.ConfigMapKeyReference{
+	for value, want := range map[string]v1beta1.ConfigMapKeyReference{
 		"":                          {},
 		"corp-ca":                   {Name: "corp-ca", Key: "ca.crt"},
 		"trusted/ca-bundle.crt":     {Name: "trusted", Key: "ca-bundle.crt"},
@@ -124,17 +124,17 @@ func TestParseCABundleAcceptsConfigMapAndKey(t *testing.T) {
 }
 
 func TestSecretsOfProxiesAndAuthoritiesAreMounted(t *testing.T) {
-	config := v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{
-		APIKey: &v1alpha1.APIKeySource{SecretKeyRef: key("openai", "key")},
-		Proxy: &v1alpha1.ModelProxy{URL: "http://proxy.corp:3128",
-			SecretRef: &v1alpha1.SecretReference{Name: "proxy"}},
-		CABundleFrom: &v1alpha1.CABundleSource{SecretKeyRef: new(key("corp-ca", "ca.crt"))},
+	config := v1beta1.ChatModelConfig{Spec: v1beta1.ChatModelConfigSpec{
+		APIKey: &v1beta1.APIKeySource{SecretKeyRef: key("openai", "key")},
+		Proxy: &v1beta1.ModelProxy{URL: "http://proxy.corp:3128",
+			SecretRef: &v1beta1.SecretReference{Name: "proxy"}},
+		CABundleFrom: &v1beta1.CABundleSource{SecretKeyRef: new(key("corp-ca", "ca.crt"))},
 	}}
-	inConfigMap := v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{
-		Proxy:        &v1alpha1.ModelProxy{NoProxy: []string{"*"}},
-		CABundleFrom: &v1alpha1.CABundleSource{ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{Name: "c", Key: "k"}},
+	inConfigMap := v1beta1.ChatModelConfig{Spec: v1beta1.ChatModelConfigSpec{
+		Proxy:        &v1beta1.ModelProxy{NoProxy: []string{"*"}},
+		CABundleFrom: &v1beta1.CABundleSource{ConfigMapKeyRef: &v1beta1.ConfigMapKeyReference{Name: "c", Key: "k"}},
 	}}
-	want := []v1alpha1.SecretKeyReference{key("corp-ca", "ca.crt"), key("openai", "key"), key("proxy", "password"),
+	want := []v1beta1.SecretKeyReference{key("corp-ca", "ca.crt"), key("openai", "key"), key("proxy", "password"),
 		key("proxy", "username")}
-	check.Equal(t, "got", want, KeysOf([]v1alpha1.ChatModelConfig{config, inConfigMap}))
+	check.Equal(t, "got", want, KeysOf([]v1beta1.ChatModelConfig{config, inConfigMap}))
 }

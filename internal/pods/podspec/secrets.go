@@ -11,20 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that
 // it refuses would keep every pod of the namespace from being created,
 // and one that is a path would keep them from starting.
-func mountable(key v1alpha1.SecretKeyReference) bool {
+func mountable(key v1beta1.SecretKeyReference) bool {
 	return len(validation.IsDNS1123Subdomain(key.Name)) == 0 && len(validation.IsConfigMapKey(key.Key)) == 0
 }
 
 // KeysOf collects the keys of Secrets that the ChatModelConfigs name and that can be mounted, sorted and without
 // repetition: API keys, CA bundles, and credentials of proxies.
-func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
-	var keys []v1alpha1.SecretKeyReference
+func KeysOf(configs []v1beta1.ChatModelConfig) []v1beta1.SecretKeyReference {
+	var keys []v1beta1.SecretKeyReference
 	for i := range configs {
 		for _, key := range configs[i].Spec.Secrets() {
 			if mountable(key) {
@@ -41,12 +41,12 @@ const maxServerSecrets = 64
 
 // KeysOfServers collects the keys of Secrets that ChatClasses and chats name for their MCP servers and that can be
 // mounted. Where these are of too many Secrets, those count that classes name, and then those of the oldest chats.
-func KeysOfServers(classes []v1alpha1.ChatClass, chats []v1alpha1.Chat) []v1alpha1.SecretKeyReference {
+func KeysOfServers(classes []v1beta1.ChatClass, chats []v1beta1.Chat) []v1beta1.SecretKeyReference {
 	collected := serverKeys{secrets: map[string]bool{}}
-	for i := range byAge(classes, func(c *v1alpha1.ChatClass) *metav1.ObjectMeta { return &c.ObjectMeta }) {
+	for i := range byAge(classes, func(c *v1beta1.ChatClass) *metav1.ObjectMeta { return &c.ObjectMeta }) {
 		collected.add(classes[i].Spec.Defaults.MCPServers)
 	}
-	for i := range byAge(chats, func(c *v1alpha1.Chat) *metav1.ObjectMeta { return &c.ObjectMeta }) {
+	for i := range byAge(chats, func(c *v1beta1.Chat) *metav1.ObjectMeta { return &c.ObjectMeta }) {
 		collected.add(chats[i].Spec.MCPServers)
 	}
 	return collected.keys
@@ -55,10 +55,10 @@ func KeysOfServers(classes []v1alpha1.ChatClass, chats []v1alpha1.Chat) []v1alph
 // serverKeys are the keys that have been collected, and their Secrets.
 type serverKeys struct {
 	secrets map[string]bool
-	keys    []v1alpha1.SecretKeyReference
+	keys    []v1beta1.SecretKeyReference
 }
 
-func (k *serverKeys) add(servers []v1alpha1.MCPServer) {
+func (k *serverKeys) add(servers []v1beta1.MCPServer) {
 	for _, server := range servers {
 		for _, header := range server.HeadersFrom {
 			key := header.SecretKeyRef
@@ -88,9 +88,9 @@ func byAge[T any](objects []T, meta func(*T) *metav1.ObjectMeta) iter.Seq[int] {
 }
 
 // JoinKeys are all of the keys, sorted and without repetition.
-func JoinKeys(all ...[]v1alpha1.SecretKeyReference) []v1alpha1.SecretKeyReference {
+func JoinKeys(all ...[]v1beta1.SecretKeyReference) []v1beta1.SecretKeyReference {
 	keys := slices.Concat(all...)
-	slices.SortFunc(keys, func(a, b v1alpha1.SecretKeyReference) int {
+	slices.SortFunc(keys, func(a, b v1beta1.SecretKeyReference) int {
 		return strings.Compare(a.Name+"/"+a.Key, b.Name+"/"+b.Key)
 	})
 	return slices.Compact(keys)

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Settings is what a namespace's generation pods are built from.
@@ -47,9 +47,9 @@ type Settings struct {
 	Proxy Proxy `json:",omitzero"`
 	// CABundle is a ConfigMap with certificates of authorities that they trust for that, in addition to those of the
 	// image; nil: none. It is optional in each namespace.
-	CABundle *v1alpha1.ConfigMapKeyReference `json:",omitempty"`
+	CABundle *v1beta1.ConfigMapKeyReference `json:",omitempty"`
 	// Keys are the keys of Secrets to mount: of models and their proxies, and of MCP servers.
-	Keys []v1alpha1.SecretKeyReference
+	Keys []v1beta1.SecretKeyReference
 	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
 	UserNamespaces bool `json:",omitempty"`
 	// Profiling has both programs serve profiles of themselves.
@@ -159,7 +159,7 @@ func validateProxy(name, value string) error {
 }
 
 // ParseCABundle reads the name of a ConfigMap, or NAME/KEY; nil: there is none.
-func ParseCABundle(value string) (*v1alpha1.ConfigMapKeyReference, error) {
+func ParseCABundle(value string) (*v1beta1.ConfigMapKeyReference, error) {
 	if value == "" {
 		return nil, nil
 	}
@@ -167,8 +167,8 @@ func ParseCABundle(value string) (*v1alpha1.ConfigMapKeyReference, error) {
 	if !named {
 		key = DefaultCAKey
 	}
-	if !mountable(v1alpha1.SecretKeyReference{Name: name, Key: key}) {
+	if !mountable(v1beta1.SecretKeyReference{Name: name, Key: key}) {
 		return nil, fmt.Errorf("%q is no ConfigMap: give its name, or NAME/KEY if the key is not %s", value, DefaultCAKey)
 	}
-	return &v1alpha1.ConfigMapKeyReference{Name: name, Key: key}, nil
+	return &v1beta1.ConfigMapKeyReference{Name: name, Key: key}, nil
 }

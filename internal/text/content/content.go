@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // HashKey is the key of the hash of a message in the manager's cache, whose content is dropped. It is no valid key of
@@ -18,7 +18,7 @@ import (
 const HashKey = "<content>"
 
 // Of is the hash of a message from the manager's cache or from the API server.
-func Of(m *v1alpha1.ChatMessage) string {
+func Of(m *v1beta1.ChatMessage) string {
 	if hash, ok := m.Annotations[HashKey]; ok {
 		return hash
 	}
@@ -26,7 +26,7 @@ func Of(m *v1alpha1.ChatMessage) string {
 }
 
 // Hash is the hash of a message's content, the texts and files of its parts, and its history: 32 hexadecimal digits.
-func Hash(spec *v1alpha1.ChatMessageSpec) string {
+func Hash(spec *v1beta1.ChatMessageSpec) string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(spec.Content)) // A hash never fails.
 	for i := range spec.Parts {

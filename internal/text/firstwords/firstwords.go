@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -25,18 +25,18 @@ const (
 
 // Of is the beginning of a message, with an ellipsis if it continues. It is empty if the message has no printable text,
 // as in the manager's cache, or is not for people.
-func Of(spec *v1alpha1.ChatMessageSpec) string {
-	if spec.Visibility == v1alpha1.VisibleToModel { // A title is for people.
+func Of(spec *v1beta1.ChatMessageSpec) string {
+	if spec.Visibility == v1beta1.VisibleToModel { // A title is for people.
 		return ""
 	}
 	texts := []string{clip.Bytes(spec.Content, maxRead)}
 	for i := range spec.Parts {
-		if part := &spec.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
+		if part := &spec.Parts[i]; part.Type == v1beta1.PartText && part.Text != nil {
 			texts = append(texts, clip.Bytes(*part.Text, maxRead))
 		}
 	}
 	for i := range spec.History {
-		if prior := &spec.History[i]; prior.Role == v1alpha1.RoleUser && prior.Content != "" {
+		if prior := &spec.History[i]; prior.Role == v1beta1.RoleUser && prior.Content != "" {
 			texts = append(texts, clip.Bytes(prior.Content, maxRead))
 			break
 		}
@@ -51,8 +51,8 @@ func OfText(text string) string {
 	if len(shown) > words {
 		title += ellipsis
 	}
-	if utf8.RuneCountInString(title) <= v1alpha1.MaxTitleRunes {
+	if utf8.RuneCountInString(title) <= v1beta1.MaxTitleRunes {
 		return title
 	}
-	return strings.TrimRight(clip.Runes(title, v1alpha1.MaxTitleRunes-1), " …") + ellipsis
+	return strings.TrimRight(clip.Runes(title, v1beta1.MaxTitleRunes-1), " …") + ellipsis
 }

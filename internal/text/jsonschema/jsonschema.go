@@ -18,7 +18,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 )
 
@@ -65,8 +65,8 @@ func Check(schema string) error {
 // CompileOutput compiles the schema of an output, which is bounded in size and has the type object, as all providers
 // need. It also returns the schema as an object, as Object does.
 func CompileOutput(raw []byte) (*Schema, map[string]any, error) {
-	if n := len(raw); n > v1alpha1.MaxOutputSchemaBytes {
-		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", n, v1alpha1.MaxOutputSchemaBytes)
+	if n := len(raw); n > v1beta1.MaxOutputSchemaBytes {
+		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", n, v1beta1.MaxOutputSchemaBytes)
 	}
 	schema, err := Compile(string(raw))
 	if err != nil {

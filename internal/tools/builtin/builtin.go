@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/tools"
@@ -37,7 +37,7 @@ type timeResult struct {
 // Definition implements tools.Tool.
 func (CurrentTime) Definition() tools.Definition {
 	return tools.Definition{
-		Name:        string(v1alpha1.BuiltInCurrentTime),
+		Name:        string(v1beta1.BuiltInCurrentTime),
 		Description: "Tells the current date and time. Call it whenever the answer depends on what time it is now.",
 		InputSchema: map[string]any{
 			"type": "object",
@@ -79,12 +79,12 @@ func (t CurrentTime) Run(_ context.Context, call tools.Call) (string, error) {
 // at once, after the wait.
 type WaitAgent struct {
 	// Chat and Message read one of the namespace. Errors are the API server's own.
-	Chat    func(ctx context.Context, name string) (*v1alpha1.Chat, error)
-	Message func(ctx context.Context, name string) (*v1alpha1.ChatMessage, error)
+	Chat    func(ctx context.Context, name string) (*v1beta1.Chat, error)
+	Message func(ctx context.Context, name string) (*v1beta1.ChatMessage, error)
 }
 
 // hasAgents reports whether the chat has sub-chats, or its model may start some.
-func hasAgents(chat *v1alpha1.Chat) bool {
+func hasAgents(chat *v1beta1.Chat) bool {
 	return chat.Status.Internal.Attempt.HasSubChats || chat.Spec.SubAgents.On() && chat.Spec.ParentRef == nil
 }
 
@@ -101,7 +101,7 @@ type waitArguments struct {
 }
 
 func decodeWait(input string) (waitArguments, error) {
-	arguments := waitArguments{TimeoutSeconds: v1alpha1.DefaultWaitSeconds}
+	arguments := waitArguments{TimeoutSeconds: v1beta1.DefaultWaitSeconds}
 	if err := json.Unmarshal([]byte(input), &arguments); err != nil {
 		return arguments, fmt.Errorf("reading the arguments: %w", err)
 	}
@@ -111,22 +111,22 @@ func decodeWait(input string) (waitArguments, error) {
 	return arguments, nil
 }
 
-// waitsFor is the sub-chat of the call, and its timeout from 0 to v1alpha1.MaxWaitSeconds.
+// waitsFor is the sub-chat of the call, and its timeout from 0 to v1beta1.MaxWaitSeconds.
 func waitsFor(input string) (chat string, seconds int32) {
 	arguments, err := decodeWait(input)
 	if err != nil {
 		return "", 0
 	}
-	return arguments.Chat, int32(min(max(arguments.TimeoutSeconds, 0), v1alpha1.MaxWaitSeconds))
+	return arguments.Chat, int32(min(max(arguments.TimeoutSeconds, 0), v1beta1.MaxWaitSeconds))
 }
 
 type waitResult struct {
-	Chat     string              `json:"chat" doc:"The sub-chat."`
-	Phase    v1alpha1.ChatPhase  `json:"phase" doc:"Its phase: see status.md."`
-	Turn     v1alpha1.TurnResult `json:"turn,omitempty" doc:"How its last turn ended."`
-	Report   string              `json:"report,omitempty" doc:"The text of its last reply."`
-	TimedOut bool                `json:"timed_out,omitempty" doc:"Whether it is still at work: the time was up."`
-	Error    string              `json:"error,omitempty" doc:"Why it failed, and what a person has to do."`
+	Chat     string             `json:"chat" doc:"The sub-chat."`
+	Phase    v1beta1.ChatPhase  `json:"phase" doc:"Its phase: see status.md."`
+	Turn     v1beta1.TurnResult `json:"turn,omitempty" doc:"How its last turn ended."`
+	Report   string             `json:"report,omitempty" doc:"The text of its last reply."`
+	TimedOut bool               `json:"timed_out,omitempty" doc:"Whether it is still at work: the time was up."`
+	Error    string             `json:"error,omitempty" doc:"Why it failed, and what a person has to do."`
 
 	Reason string `json:"reason,omitempty" doc:"The reason of its condition Ready: why it failed, or what it is doing."`
 }
@@ -134,7 +134,7 @@ type waitResult struct {
 // Definition implements tools.Tool.
 func (WaitAgent) Definition() tools.Definition {
 	return tools.Definition{
-		Name: string(v1alpha1.BuiltInWaitAgent),
+		Name: string(v1beta1.BuiltInWaitAgent),
 		Description: "Waits until a sub-chat of this chat has nothing left to do, and returns its last reply as report. " +
 			"If it is still at work when the time is up, the result says timed_out; call the tool again to wait longer. " +
 			"Calls in one reply wait at the same time.",
@@ -143,7 +143,7 @@ func (WaitAgent) Definition() tools.Definition {
 			"properties": map[string]any{
 				"chat": map[string]any{"type": "string", "description": "Name of the sub-chat."},
 				"timeout_seconds": map[string]any{
-					"type": "integer", "minimum": 0, "maximum": v1alpha1.MaxWaitSeconds, "default": v1alpha1.DefaultWaitSeconds,
+					"type": "integer", "minimum": 0, "maximum": v1beta1.MaxWaitSeconds, "default": v1beta1.DefaultWaitSeconds,
 					"description": "How many seconds to wait at most; 0 only looks.",
 				},
 			},
@@ -161,7 +161,7 @@ func (WaitAgent) Definition() tools.Definition {
 			Limits: []string{
 				"While a call waits no attempt is under way: waiting takes no place in a generation pod.",
 				fmt.Sprintf("%d calls of a reply wait, all at the same time; others look and do not wait.",
-					v1alpha1.MaxWaitingCalls),
+					v1beta1.MaxWaitingCalls),
 			},
 		},
 	}
@@ -178,7 +178,7 @@ func (t WaitAgent) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", err
 	}
 	result := waitResult{Chat: sub.Name, Phase: sub.Status.Phase}
-	ready := meta.FindStatusCondition(sub.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(sub.Status.Conditions, v1beta1.ConditionReady)
 	switch {
 	case !tree.Settled(sub):
 		result.TimedOut = true
@@ -199,9 +199,9 @@ func (t WaitAgent) Run(ctx context.Context, call tools.Call) (string, error) {
 }
 
 // subChat reads a chat below the caller. It does not reveal whether another chat exists.
-func (t WaitAgent) subChat(ctx context.Context, caller *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
+func (t WaitAgent) subChat(ctx context.Context, caller *v1beta1.Chat, name string) (*v1beta1.Chat, error) {
 	sub, err := tree.Descendant(name, caller.Name,
-		func(name string) (*v1alpha1.Chat, error) { return t.Chat(ctx, name) })
+		func(name string) (*v1beta1.Chat, error) { return t.Chat(ctx, name) })
 	switch {
 	case err != nil:
 		return nil, tools.Unread(ctx, "sub-chat "+name)
@@ -212,7 +212,7 @@ func (t WaitAgent) subChat(ctx context.Context, caller *v1alpha1.Chat, name stri
 }
 
 // lastReply is the text of the newest reply of the last turn that has one.
-func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, error) {
+func (t WaitAgent) lastReply(ctx context.Context, sub *v1beta1.Chat) (string, error) {
 	name := sub.Status.History.Head
 	for look := 0; look < maxLook && name != ""; look++ {
 		message, err := t.Message(ctx, name)
@@ -221,9 +221,9 @@ func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, e
 			return "", nil
 		case err != nil:
 			return "", tools.Unread(ctx, "the reply of sub-chat "+sub.Name)
-		case message.Spec.Role == v1alpha1.RoleUser:
+		case message.Spec.Role == v1beta1.RoleUser:
 			return "", nil
-		case message.Spec.Role == v1alpha1.RoleAssistant && message.Spec.Text() != "":
+		case message.Spec.Role == v1beta1.RoleAssistant && message.Spec.Text() != "":
 			return message.Spec.Text(), nil
 		}
 		name = history.Of(sub, message).Parent

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/test/kit/chattest"
@@ -38,7 +38,7 @@ func TestCurrentTimeReturnsTimeInZone(t *testing.T) {
 		"with a number":            {input: `{"timezone":5}`, err: "reading the arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := builtin.CurrentTime{Now: now}.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: c.input}})
+			got, err := builtin.CurrentTime{Now: now}.Run(t.Context(), tools.Call{ToolCall: v1beta1.ToolCall{Input: c.input}})
 			check.Equal(t, "time", c.want, got)
 			check.Contains(t, fmt.Sprint(err), cmp.Or(c.err, "<nil>"))
 		})
@@ -47,8 +47,8 @@ func TestCurrentTimeReturnsTimeInZone(t *testing.T) {
 
 // namespace is what the tool can read.
 type namespace struct {
-	chats    map[string]*v1alpha1.Chat
-	messages map[string]*v1alpha1.ChatMessage
+	chats    map[string]*v1beta1.Chat
+	messages map[string]*v1beta1.ChatMessage
 	broken   bool
 }
 
@@ -64,31 +64,31 @@ func get[T any](n *namespace, objects map[string]*T, name string) (*T, error) {
 
 func (n *namespace) tool() builtin.WaitAgent {
 	return builtin.WaitAgent{
-		Chat:    func(_ context.Context, name string) (*v1alpha1.Chat, error) { return get(n, n.chats, name) },
-		Message: func(_ context.Context, name string) (*v1alpha1.ChatMessage, error) { return get(n, n.messages, name) },
+		Chat:    func(_ context.Context, name string) (*v1beta1.Chat, error) { return get(n, n.chats, name) },
+		Message: func(_ context.Context, name string) (*v1beta1.ChatMessage, error) { return get(n, n.messages, name) },
 	}
 }
 
 // call is one of the chat root.
 func (n *namespace) call(input string) tools.Call {
-	return tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: n.chats["root"]}
+	return tools.Call{ToolCall: v1beta1.ToolCall{Input: input}, Chat: n.chats["root"]}
 }
 
-func aChat(name, parent string, phase v1alpha1.ChatPhase, ready metav1.ConditionStatus, reason string) *v1alpha1.Chat {
+func aChat(name, parent string, phase v1beta1.ChatPhase, ready metav1.ConditionStatus, reason string) *v1beta1.Chat {
 	chat := chattest.Chat(name)
 	if parent != "" {
 		chattest.ChildOf(parent)(chat)
 	}
-	chat.Status = v1alpha1.ChatStatus{
-		Phase: phase, History: v1alpha1.HistoryStatus{Head: name + "-2-1"},
-		Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered},
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason,
+	chat.Status = v1beta1.ChatStatus{
+		Phase: phase, History: v1beta1.HistoryStatus{Head: name + "-2-1"},
+		Turn: &v1beta1.TurnStatus{Result: v1beta1.TurnAnswered},
+		Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Status: ready, Reason: reason,
 			Message: "message of " + reason}},
 	}
 	return chat
 }
 
-func aMessage(role v1alpha1.MessageRole, parent string, texts ...string) *v1alpha1.ChatMessage {
+func aMessage(role v1beta1.MessageRole, parent string, texts ...string) *v1beta1.ChatMessage {
 	m := chattest.Generated("", role)
 	m.Spec.Parent = parent
 	for _, text := range texts {
@@ -98,25 +98,25 @@ func aMessage(role v1alpha1.MessageRole, parent string, texts ...string) *v1alph
 }
 
 func theFamily() *namespace {
-	done, idle := metav1.ConditionTrue, v1alpha1.ChatWaiting
-	n := &namespace{chats: map[string]*v1alpha1.Chat{
-		"root":    aChat("root", "", v1alpha1.ChatRunning, metav1.ConditionUnknown, "ExecutingTools"),
+	done, idle := metav1.ConditionTrue, v1beta1.ChatWaiting
+	n := &namespace{chats: map[string]*v1beta1.Chat{
+		"root":    aChat("root", "", v1beta1.ChatRunning, metav1.ConditionUnknown, "ExecutingTools"),
 		"done":    aChat("done", "root", idle, done, "Answered"),
 		"deep":    aChat("deep", "done", idle, done, "Answered"),
 		"stopped": aChat("stopped", "root", idle, done, "MaxStepsReached"),
-		"busy":    aChat("busy", "root", v1alpha1.ChatRequiresAction, metav1.ConditionUnknown, "RequiresAction"),
-		"failed":  aChat("failed", "root", v1alpha1.ChatError, metav1.ConditionFalse, "ContextTooLong"),
+		"busy":    aChat("busy", "root", v1beta1.ChatRequiresAction, metav1.ConditionUnknown, "RequiresAction"),
+		"failed":  aChat("failed", "root", v1beta1.ChatError, metav1.ConditionFalse, "ContextTooLong"),
 		"silent":  aChat("silent", "root", idle, done, "Answered"),
 		"other":   aChat("other", "", idle, done, "Answered"),
-	}, messages: map[string]*v1alpha1.ChatMessage{
-		"done-2-1":    aMessage(v1alpha1.RoleAssistant, "u", "It is ", "the CNI."),
-		"deep-2-1":    aMessage(v1alpha1.RoleAssistant, "u", strings.Repeat("\n", 2*tools.MaxResultBytes)),
-		"stopped-2-1": aMessage(v1alpha1.RoleTool, "stopped-1-1"),
-		"stopped-1-1": aMessage(v1alpha1.RoleAssistant, "u", "Let me look."),
-		"silent-2-1":  aMessage(v1alpha1.RoleAssistant, "u"),
-		"u":           {Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "a question"}},
+	}, messages: map[string]*v1beta1.ChatMessage{
+		"done-2-1":    aMessage(v1beta1.RoleAssistant, "u", "It is ", "the CNI."),
+		"deep-2-1":    aMessage(v1beta1.RoleAssistant, "u", strings.Repeat("\n", 2*tools.MaxResultBytes)),
+		"stopped-2-1": aMessage(v1beta1.RoleTool, "stopped-1-1"),
+		"stopped-1-1": aMessage(v1beta1.RoleAssistant, "u", "Let me look."),
+		"silent-2-1":  aMessage(v1beta1.RoleAssistant, "u"),
+		"u":           {Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser, Content: "a question"}},
 	}}
-	n.chats["stopped"].Status.Turn.Result = v1alpha1.TurnMaxStepsReached
+	n.chats["stopped"].Status.Turn.Result = v1beta1.TurnMaxStepsReached
 	return n
 }
 
@@ -192,7 +192,7 @@ func TestWaitAgentWaitsForSubChatWithinBounds(t *testing.T) {
 }
 
 func TestWaitAgentIsUsefulToParents(t *testing.T) {
-	chat, useful := &v1alpha1.Chat{}, builtin.WaitAgent{}.Definition().UsefulTo
+	chat, useful := &v1beta1.Chat{}, builtin.WaitAgent{}.Definition().UsefulTo
 	if useful(chat) {
 		t.Error("a chat without an attempt has a use for it")
 	}

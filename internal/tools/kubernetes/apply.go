@@ -23,7 +23,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
@@ -50,7 +50,7 @@ type applyResult struct {
 }
 
 var applyDefinition = tools.Definition{
-	Name: string(v1alpha1.BuiltInK8sApply),
+	Name: string(v1beta1.BuiltInK8sApply),
 	Description: "Creates or changes objects of the Kubernetes cluster by server-side apply. Give of an object that " +
 		"exists only the fields that you want to be so, and all that an earlier k8s_apply of it gave: fields that you " +
 		"leave out now are removed. A person may be asked first, and sees what would change. Secrets cannot be applied.",
@@ -68,7 +68,7 @@ var applyDefinition = tools.Definition{
 		"An object is refused although it was not before: the error says what was done of the others."},
 		Limits: []string{
 			fmt.Sprintf("At most %d objects, and %d KiB of changes if a person has to approve them.", maxObjects,
-				v1alpha1.MaxProposal>>10),
+				v1beta1.MaxProposal>>10),
 			"Objects are changed one after the other, each only if it still is what a person has seen; its status does not " +
 				"count.",
 			"A call that is made again after a crash does nothing twice.",
@@ -291,7 +291,7 @@ func checkObject(o *unstructured.Unstructured) error {
 	switch gvk.GroupKind() {
 	case schema.GroupKind{Kind: "Secret"}:
 		return errors.New("a Secret is not applied, because its values would stand in this conversation: ask a person to")
-	case schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "ToolApproval"}:
+	case schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "ToolApproval"}:
 		return errors.New("people decide about calls, not models")
 	}
 	switch {

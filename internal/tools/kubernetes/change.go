@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/text/printable"
@@ -197,7 +197,7 @@ func (a *access) review(all []proposal) error {
 // needsApproval reports whether a person has to approve the change of the call.
 func (a *access) needsApproval() bool {
 	chat := a.call.Chat
-	return chat.Spec.Kubernetes.Changes != v1alpha1.ClusterChangesWithoutApproval ||
+	return chat.Spec.Kubernetes.Changes != v1beta1.ClusterChangesWithoutApproval ||
 		toolpolicy.NeedsApproval(chat.Spec.Tools, a.call.Name)
 }
 
@@ -207,13 +207,13 @@ func (a *access) ask(all []proposal, hashes []string) error {
 		return err
 	}
 	q := tools.Question{Proposal: a.proposalText(all), State: state}
-	switch most := v1alpha1.MaxProposal; {
+	switch most := v1beta1.MaxProposal; {
 	case len(q.Proposal) > most:
 		return fmt.Errorf("nothing was done: a person must approve this, and what would change has %d bytes, more than the "+
 			"%d that people are shown. Change less at once", len(q.Proposal), most)
 	case !a.call.Ask(q):
 		return fmt.Errorf("nothing was done: the calls of one reply can ask people about at most %d things. Make this call "+
-			"in your next reply", v1alpha1.MaxToolQuestions)
+			"in your next reply", v1beta1.MaxToolQuestions)
 	}
 	return tools.ErrAsks
 }
@@ -245,7 +245,7 @@ type deleteResult struct {
 }
 
 var deleteDefinition = tools.Definition{
-	Name:        string(v1alpha1.BuiltInK8sDelete),
+	Name:        string(v1beta1.BuiltInK8sDelete),
 	Description: "Deletes an object of the Kubernetes cluster. A person may be asked first.",
 	InputSchema: arguments.Object(map[string]any{
 		"resource": resourceArgument, "name": nameArgument, "namespace": namespaceArgument,

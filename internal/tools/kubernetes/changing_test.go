@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -70,7 +70,7 @@ func (s *scene) changesIt(o client.Object, body string) {
 
 func TestChangeIsAppliedAfterUserApprovesDiff(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	create := setting("a", "one")
 	q := s.asks("k8s_apply", create)
 	check.Contains(t, q.Proposal, "As service account worker of namespace "+s.ns,
@@ -94,7 +94,7 @@ func TestChangeIsAppliedAfterUserApprovesDiff(t *testing.T) {
 
 func TestADeniedChangeIsNotMade(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.decide(s.asks("k8s_apply", setting("a", "one")), false, "not today")
 	s.fails("k8s_apply", setting("a", "one"), "A person denied this change", "not today")
 	s.holds("a", "")
@@ -106,7 +106,7 @@ func TestADeniedChangeIsNotMade(t *testing.T) {
 
 func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	input := setting("a", "one")
 	s.decide(s.asks("k8s_apply", input), true, "")
 	s.applies(input, "created")
@@ -133,7 +133,7 @@ func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
 
 func TestObjectChangedAfterReviewIsNotModified(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "v", "other": "1"}})
 	patch := `{"manifest":"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {new: x}}"}`
 	apply, remove := s.asks("k8s_apply", patch), s.asks("k8s_delete", `{"resource":"cm","name":"a"}`)
@@ -157,7 +157,7 @@ func TestObjectChangedAfterReviewIsNotModified(t *testing.T) {
 
 func TestANewStatusIsNoChange(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("apps", "deployments"))
 	s.create(s.deployment("web", 1))
 	input := `{"manifest":"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {paused: true}}"}`
 	s.decide(s.asks("k8s_apply", input), true, "")
@@ -173,7 +173,7 @@ func TestANewStatusIsNoChange(t *testing.T) {
 
 func TestApprovalIsInvalidForAnotherServiceAccount(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.decide(s.asks("k8s_apply", setting("a", "one")), true, "")
 	s.create(&corev1.ServiceAccount{ObjectMeta: s.meta("other")})
 	s.grant("other", all("", "configmaps"))
@@ -187,7 +187,7 @@ func TestApprovalIsInvalidForAnotherServiceAccount(t *testing.T) {
 
 func TestApplyTakesOverForeignFieldsOnlyWithForce(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "first"}})
 	s.changesIt(&corev1.ConfigMap{ObjectMeta: s.meta("a")}, `{"data":{"k":"theirs"}}`)
 	s.fails("k8s_apply", setting("a", "mine"), `conflict with "another"`, "call again with force")
@@ -201,7 +201,7 @@ func TestApplyTakesOverForeignFieldsOnlyWithForce(t *testing.T) {
 
 func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a")})
 	input := `{"resource":"cm","name":"a"}`
 	s.decide(s.asks("k8s_delete", input), true, "")
@@ -215,7 +215,7 @@ func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
 
 func TestManifestWithSeveralObjectsRequestsSingleApproval(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "one"}})
 	both := `{"manifest":` + jsonString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: one}\n---\n"+
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {k: two}\n---\n") + `}`
@@ -227,7 +227,7 @@ func TestManifestWithSeveralObjectsRequestsSingleApproval(t *testing.T) {
 
 func TestForbiddenChangeFailsWithoutAskingForApproval(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, reads("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, reads("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a")})
 	s.fails("k8s_apply", setting("a", "x"), "cannot patch resource")
 	s.fails("k8s_apply", setting("b", "x"), "cannot create resource")
@@ -240,7 +240,7 @@ func TestForbiddenChangeFailsWithoutAskingForApproval(t *testing.T) {
 
 func TestWithoutApprovalAChangeIsMadeAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithoutApproval, all("", "configmaps"))
 	s.applies(setting("a", "one"), "created")
 	s.holds("a", "one")
 	s.applies(setting("a", "two"), "changed")
@@ -254,15 +254,15 @@ func TestWithoutApprovalAChangeIsMadeAtOnce(t *testing.T) {
 
 func TestAPolicyForToolsDemandsApprovalNonetheless(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
-	s.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"k8s_*"}}}
+	s := newScene(t, v1beta1.ClusterChangesWithoutApproval, all("", "configmaps"))
+	s.chat.Spec.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"k8s_*"}}}
 	s.asks("k8s_apply", setting("a", "one"))
 	s.holds("a", "")
 }
 
 func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	o := &corev1.ConfigMap{ObjectMeta: s.meta("a")}
 	o.Finalizers = []string{"example.dev/keep"}
 	s.create(o)
@@ -281,7 +281,7 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 
 func TestInvalidManifestIsRejectedWithHint(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("*", "*"))
 	for manifest, words := range map[string]string{
 		"":                                       "/manifest: must have at least 1 characters",
 		"---":                                    "has no object",
@@ -293,7 +293,7 @@ func TestInvalidManifestIsRejectedWithHint(t *testing.T) {
 		"{apiVersion: example.dev/v1, kind: None, metadata: {name: a}}":                    "no kind of objects",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, dat: {}}":                  "unknown field",
 		"{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: b}}":             "is in no namespace",
-		"{apiVersion: parley.dev/v1alpha1, kind: ToolApproval, metadata: {name: a}}":       "people decide",
+		"{apiVersion: parley.dev/v1beta1, kind: ToolApproval, metadata: {name: a}}":        "people decide",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: none}}":          "cannot get resource",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B}, data: {k: v}}":           "Invalid value",
 		strings.Repeat("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n", 9): "at most 8",
@@ -305,7 +305,7 @@ func TestInvalidManifestIsRejectedWithHint(t *testing.T) {
 
 func TestWhatPeopleReadHidesNothing(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 	q := s.asks("k8s_apply", setting("a", "\"\u202e\\e[2Jhidden\""))
 	if strings.ContainsAny(q.Proposal, "\u202e\x1b") || !strings.Contains(q.Proposal, `\u202e`) {
 		t.Errorf("people are asked %q", q.Proposal)
@@ -325,7 +325,7 @@ func TestProposalHasAllThatIsApplied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+			s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
 			q := s.asks("k8s_apply", manifestOf(c.manifest))
 			check.Contains(t, q.Proposal, c.shown)
 			s.decide(q, true, "")
@@ -336,7 +336,7 @@ func TestProposalHasAllThatIsApplied(t *testing.T) {
 
 func TestPodTemplateIsProposedWithItsAnnotations(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("apps", "deployments"))
 	s.create(s.deployment("web", 1))
 	q := s.asks("k8s_apply", `{"manifest":`+jsonString("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"+
 		"spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: hidden}}}}\n")+`}`)
@@ -345,7 +345,7 @@ func TestPodTemplateIsProposedWithItsAnnotations(t *testing.T) {
 
 func TestAnObjectKeepsWhatOthersHaveSet(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
+	s := newScene(t, v1beta1.ClusterChangesWithoutApproval, all("", "configmaps"))
 	theirs := &corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"theirs": "1"}}
 	theirs.Labels = map[string]string{"l": "1"}
 	s.create(theirs)

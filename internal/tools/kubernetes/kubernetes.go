@@ -16,7 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
@@ -48,10 +48,10 @@ const (
 var (
 	// reading are the traits of tools that change nothing.
 	reading = tools.Traits{Plan: tools.Free, Explore: tools.Free, Repeatable: true,
-		EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.Kubernetes != nil }}
+		EnabledFor: func(chat *v1beta1.Chat) bool { return chat.Spec.Kubernetes != nil }}
 	// changing are those of the others. A person approves a dry run. A repeated call first looks whether it was done.
 	changing = tools.Traits{Repeatable: true, OwnsApproval: true,
-		EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.Kubernetes.MayChange() }}
+		EnabledFor: func(chat *v1beta1.Chat) bool { return chat.Spec.Kubernetes.MayChange() }}
 
 	resourceArgument = arguments.Text(1, maxName,
 		"The kind, as kubectl takes it: pods, deploy, deployments.apps, Ingress.")
@@ -198,7 +198,7 @@ func describeNoToken(namespace, account string, err error) string {
 }
 
 // Unavailable is why the chat's model has no access to the cluster; nil if it has, or is not to have it.
-func Unavailable(ctx context.Context, client *kubeapi.Client, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
+func Unavailable(ctx context.Context, client *kubeapi.Client, chat *v1beta1.Chat) *v1beta1.KubernetesUnavailable {
 	if chat.Spec.Kubernetes == nil {
 		return nil
 	}
@@ -207,10 +207,10 @@ func Unavailable(ctx context.Context, client *kubeapi.Client, chat *v1alpha1.Cha
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	why := &v1alpha1.KubernetesUnavailable{Reason: v1alpha1.KubernetesTokenFailed,
+	why := &v1beta1.KubernetesUnavailable{Reason: v1beta1.KubernetesTokenFailed,
 		Message: clip.Ellipsis(printable.Line(describeNoToken(chat.Namespace, account, err)), maxMessage)}
 	if apierrors.IsForbidden(err) {
-		why.Reason = v1alpha1.KubernetesTokenForbidden
+		why.Reason = v1beta1.KubernetesTokenForbidden
 	}
 	return why
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
@@ -48,7 +48,7 @@ type listResult struct {
 }
 
 var listDefinition = tools.Definition{
-	Name:        string(v1alpha1.BuiltInK8sList),
+	Name:        string(v1beta1.BuiltInK8sList),
 	Description: "Lists objects of the Kubernetes cluster as kubectl get prints them, a page at a time.",
 	InputSchema: arguments.Object(map[string]any{
 		"resource": resourceArgument, "namespace": namespaceArgument,

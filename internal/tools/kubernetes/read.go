@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/tools"
@@ -35,7 +35,7 @@ type getResult struct {
 }
 
 var getDefinition = tools.Definition{
-	Name:        string(v1alpha1.BuiltInK8sGet),
+	Name:        string(v1beta1.BuiltInK8sGet),
 	Description: "Reads an object of the Kubernetes cluster as YAML. Of Secrets it shows keys and sizes, never values.",
 	InputSchema: arguments.Object(map[string]any{
 		"resource": resourceArgument, "name": nameArgument, "namespace": namespaceArgument,
@@ -66,7 +66,7 @@ type describeResult struct {
 }
 
 var describeDefinition = tools.Definition{
-	Name: string(v1alpha1.BuiltInK8sDescribe),
+	Name: string(v1beta1.BuiltInK8sDescribe),
 	Description: "Reads an object of the Kubernetes cluster, the newest events about it, and the pods that it selects. " +
 		"Begin with it to find out why something does not work.",
 	InputSchema: getDefinition.InputSchema,
@@ -173,7 +173,7 @@ type eventsResult struct {
 }
 
 var eventsDefinition = tools.Definition{
-	Name:        string(v1alpha1.BuiltInK8sEvents),
+	Name:        string(v1beta1.BuiltInK8sEvents),
 	Description: "Reads the events of a namespace, or those about an object, the newest first.",
 	InputSchema: arguments.Object(map[string]any{
 		"resource":  arguments.Text(1, maxName, "Only events about an object of this kind, as kubectl takes it."),
@@ -310,7 +310,7 @@ type logsResult struct {
 }
 
 var logsDefinition = tools.Definition{
-	Name:        string(v1alpha1.BuiltInK8sLogs),
+	Name:        string(v1beta1.BuiltInK8sLogs),
 	Description: "Reads the newest lines that a container of a pod has written.",
 	InputSchema: arguments.Object(map[string]any{
 		"pod": arguments.Text(1, maxName, "The name of the pod."), "namespace": namespaceArgument,

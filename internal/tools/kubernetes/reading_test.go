@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/chattest"
@@ -47,7 +47,7 @@ func TestGetAcceptsAnyResourceNameForm(t *testing.T) {
 
 func TestToolsAreLimitedToServiceAccountPermissions(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("apps", "deployments"))
 	worker := `User "system:serviceaccount:` + s.ns + `:worker" cannot `
 	for _, call := range []struct{ tool, input, words string }{
 		{"k8s_get", `{"resource":"configmaps","name":"a"}`, worker + "get resource"},
@@ -66,7 +66,7 @@ func TestToolsAreLimitedToServiceAccountPermissions(t *testing.T) {
 
 func TestNoNameIsAPath(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("*", "*"))
 	for _, call := range []struct{ tool, input, words string }{
 		{"k8s_get", `{"resource":"configmaps","name":"../secrets/a"}`, "cannot be part of a path"},
 		{"k8s_get", `{"resource":"configmaps","name":".."}`, "cannot be part of a path"},
@@ -94,9 +94,9 @@ func TestChatWithoutServiceAccountGetsNoKubernetesTools(t *testing.T) {
 		enabledFor := tool.Definition().EnabledFor
 		changing := name == "k8s_apply" || name == "k8s_delete"
 		with := s.chat.DeepCopy()
-		for changes, on := range map[v1alpha1.ClusterChanges]bool{
-			"": !changing, v1alpha1.ClusterChangesDenied: !changing,
-			v1alpha1.ClusterChangesWithApproval: true, v1alpha1.ClusterChangesWithoutApproval: true,
+		for changes, on := range map[v1beta1.ClusterChanges]bool{
+			"": !changing, v1beta1.ClusterChangesDenied: !changing,
+			v1beta1.ClusterChangesWithApproval: true, v1beta1.ClusterChangesWithoutApproval: true,
 		} {
 			if with.Spec.Kubernetes.Changes = changes; enabledFor(with) != on {
 				t.Errorf("with changes %q %s is offered: %t", changes, name, !on)
@@ -138,7 +138,7 @@ func TestMissingTokenGrantErrorListsCommandsToFix(t *testing.T) {
 		t.Fatalf("it says %v", err)
 	}
 	if why := Unavailable(t.Context(), s.client(), s.chat); why == nil ||
-		why.Reason != v1alpha1.KubernetesTokenForbidden || !strings.Contains(why.Message, "kubectl create role") {
+		why.Reason != v1beta1.KubernetesTokenForbidden || !strings.Contains(why.Message, "kubectl create role") {
 		t.Errorf("people read %+v", why)
 	}
 	_, commands, _ := strings.Cut(err.Error(), "lets them by: ")
@@ -159,7 +159,7 @@ func TestAnAccountThatDoesNotExistIsNamed(t *testing.T) {
 		Verbs: []string{"create"}})
 	s.chat.Spec.Kubernetes.ServiceAccountName = "none"
 	s.fails("k8s_get", `{"resource":"cm","name":"a"}`, "no token of service account none", "not found")
-	if why := Unavailable(t.Context(), s.client(), s.chat); why == nil || why.Reason != v1alpha1.KubernetesTokenFailed ||
+	if why := Unavailable(t.Context(), s.client(), s.chat); why == nil || why.Reason != v1beta1.KubernetesTokenFailed ||
 		!strings.Contains(why.Message, "not found") {
 		t.Errorf("people read %+v", why)
 	}
@@ -273,10 +273,10 @@ func logging(t *testing.T, handler http.HandlerFunc) func(input string) (logsRes
 		func(context.Context, string) (string, time.Time, error) { return "t", time.Now().Add(time.Hour), nil }, time.Now)
 	check.OK(t, err)
 	chat := chattest.In("team", chattest.Chat("c"))
-	chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: "worker"}
+	chat.Spec.Kubernetes = &v1beta1.KubernetesAccess{ServiceAccountName: "worker"}
 	return func(input string) (got logsResult, err error) {
 		said, err := newTool(client, logsDefinition, logs).Run(t.Context(),
-			tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: chat})
+			tools.Call{ToolCall: v1beta1.ToolCall{Input: input}, Chat: chat})
 		if err == nil {
 			err = json.Unmarshal([]byte(said), &got)
 		}

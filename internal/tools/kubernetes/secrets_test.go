@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -35,7 +35,7 @@ func leaks(t *testing.T, where, text string) {
 
 func TestNoValueOfASecretIsShown(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
+	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("*", "*"))
 	applied := `{"apiVersion":"v1","kind":"Secret","stringData":{"password":"` + hidden2 + `"}}`
 	secret := &corev1.Secret{ObjectMeta: s.meta("keys"), Data: map[string][]byte{"password": []byte(hidden)}}
 	secret.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": applied,
@@ -77,7 +77,7 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 
 func TestASecretIsNotApplied(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("*", "*"))
+	s := newScene(t, v1beta1.ClusterChangesWithoutApproval, all("*", "*"))
 	for _, manifest := range []string{
 		"{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}}",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",

@@ -22,7 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/tools"
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 type scene struct {
 	t    *testing.T
 	ns   string
-	chat *v1alpha1.Chat
+	chat *v1beta1.Chat
 	all  map[string]tools.Tool
 	// asked is what people were asked last; answer what they say.
 	asked  *tools.Question
@@ -62,7 +62,7 @@ func reads(group string, resources ...string) rbacv1.PolicyRule {
 }
 
 // newScene is one in which the account has these rights, and generation pods may have tokens of it.
-func newScene(t *testing.T, changes v1alpha1.ClusterChanges, rights ...rbacv1.PolicyRule) *scene {
+func newScene(t *testing.T, changes v1beta1.ClusterChanges, rights ...rbacv1.PolicyRule) *scene {
 	t.Helper()
 	s := ungranted(t, changes)
 	s.grant("worker", rights...)
@@ -72,14 +72,14 @@ func newScene(t *testing.T, changes v1alpha1.ClusterChanges, rights ...rbacv1.Po
 }
 
 // ungranted is one in which generation pods may not have tokens of the account, nor the account do anything.
-func ungranted(t *testing.T, changes v1alpha1.ClusterChanges) *scene {
+func ungranted(t *testing.T, changes v1beta1.ClusterChanges) *scene {
 	t.Helper()
 	s := &scene{t: t, ns: cluster.Namespace(t, "k8s")}
 	for _, account := range []string{"worker", "parley-generation"} {
 		s.create(&corev1.ServiceAccount{ObjectMeta: s.meta(account)})
 	}
 	s.chat = chattest.In(s.ns, chattest.Chat("c"))
-	s.chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: "worker", Changes: changes}
+	s.chat.Spec.Kubernetes = &v1beta1.KubernetesAccess{ServiceAccountName: "worker", Changes: changes}
 	s.all = map[string]tools.Tool{}
 	for _, tool := range Tools(s.client()) {
 		s.all[tool.Definition().Name] = tool
@@ -144,7 +144,7 @@ func (s *scene) run(tool, input string) (string, error) {
 	s.t.Helper()
 	s.asked = nil
 	return s.all[tool].Run(s.t.Context(), tools.Call{
-		ToolCall: v1alpha1.ToolCall{ID: "call_1", Name: tool, Input: input}, Key: "k",
+		ToolCall: v1beta1.ToolCall{ID: "call_1", Name: tool, Input: input}, Key: "k",
 		Chat: s.chat, Again: s.again, Answer: s.answer,
 		Alive: func() {},
 		Ask: func(q tools.Question) bool {

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )
@@ -22,12 +22,12 @@ func Tools() []tools.Tool { return []tools.Tool{askUserQuestion(), proposePlan()
 const (
 	// maxQuestions bounds the questions of a call, maxOptions the answers that it offers to one.
 	maxQuestions, minOptions, maxOptions = 4, 2, 4
-	// maxHeader, maxQuestion, maxLabel and maxAbout are characters. Together they fit into v1alpha1.MaxInputRequests.
+	// maxHeader, maxQuestion, maxLabel and maxAbout are characters. Together they fit into v1beta1.MaxInputRequests.
 	maxHeader, maxQuestion, maxLabel, maxAbout = 32, 500, 60, 200
 )
 
 // isPlanning reports whether the chat is in mode Plan: people are at hand there. Agents in mode Explore ask no one.
-func isPlanning(chat *v1alpha1.Chat) bool { return chat.EffectiveMode() == v1alpha1.ModePlan }
+func isPlanning(chat *v1beta1.Chat) bool { return chat.EffectiveMode() == v1beta1.ModePlan }
 
 type option struct {
 	Label       string `json:"label"`
@@ -64,7 +64,7 @@ func askUserQuestion() tools.Tool {
 			"description": "Answers that people can choose from."},
 	}, "question")
 	return tools.New(tools.Definition{
-		Name: string(v1alpha1.BuiltInAskUserQuestion),
+		Name: string(v1beta1.BuiltInAskUserQuestion),
 		Description: "Asks people what only they can decide, and waits for their answer. Offer the answers that you would " +
 			"expect; they can also say something else. Ask all that you have to know at once.",
 		InputSchema: arguments.Object(map[string]any{
@@ -76,7 +76,7 @@ func askUserQuestion() tools.Tool {
 			Offered: "chats whose `spec.mode` is Plan, and those that name it in `spec.tools.allow`", Result: questionResult{},
 			Errors: []string{
 				fmt.Sprintf("More than %d calls of one reply ask people, or the questions have more than %d KiB together.",
-					v1alpha1.MaxToolQuestions, v1alpha1.MaxInputRequests>>10),
+					v1beta1.MaxToolQuestions, v1beta1.MaxInputRequests>>10),
 			},
 			Limits: []string{
 				"A call waits in `status.requiresAction` until a ToolApproval answers it ([modes.md](modes.md#answer-questions)).",
@@ -100,7 +100,7 @@ func ask(_ context.Context, call tools.Call, args askArguments) (string, error) 
 		return "", err
 	case !call.Ask(tools.Question{Requests: requests}):
 		return "", fmt.Errorf("no one was asked: at most %d calls of a reply ask people, with %d KiB of questions each; ask "+
-			"less at once", v1alpha1.MaxToolQuestions, v1alpha1.MaxInputRequests>>10)
+			"less at once", v1beta1.MaxToolQuestions, v1beta1.MaxInputRequests>>10)
 	}
 	return "", tools.ErrAsks
 }
@@ -186,11 +186,11 @@ type planResult struct {
 // proposePlan has people approve a plan. A call runs after they have approved it.
 func proposePlan() tools.Tool {
 	return tools.New(tools.Definition{
-		Name: string(v1alpha1.BuiltInProposePlan),
+		Name: string(v1beta1.BuiltInProposePlan),
 		Description: "Proposes a plan to people: what you will do, step by step, and what that changes. Call it alone, " +
 			"once you know enough. If they approve, you have all your tools and carry it out; if not, you read why.",
 		InputSchema: arguments.Object(map[string]any{
-			"plan": arguments.Text(1, v1alpha1.MaxPlan, "The plan, as Markdown. It must say all that people need to decide."),
+			"plan": arguments.Text(1, v1beta1.MaxPlan, "The plan, as Markdown. It must say all that people need to decide."),
 		}, "plan"),
 		Traits: tools.Traits{Plan: tools.Free, EnabledFor: isPlanning, Exclusive: true, Repeatable: true, ProposesPlan: true},
 		Reference: tools.Reference{

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/planning"
 	"parley.dev/parley/test/kit/check"
@@ -24,12 +24,12 @@ func run(t *testing.T, tool, input string, room bool, answer *tools.Answer) (
 	asked tools.Question, output string, err error,
 ) {
 	t.Helper()
-	chat := &v1alpha1.Chat{}
-	chat.Spec.Mode = v1alpha1.ModePlan
+	chat := &v1beta1.Chat{}
+	chat.Spec.Mode = v1beta1.ModePlan
 	for _, one := range planning.Tools() {
 		if one.Definition().Name == tool {
 			output, err = one.Run(context.Background(), tools.Call{
-				ToolCall: v1alpha1.ToolCall{ID: "1", Input: input}, Chat: chat, Answer: answer,
+				ToolCall: v1beta1.ToolCall{ID: "1", Input: input}, Chat: chat, Answer: answer,
 				Ask: func(q tools.Question) bool {
 					asked = q
 					return room
@@ -55,7 +55,7 @@ func TestTheLongestQuestionsFit(t *testing.T) {
 	question := `{"header":"` + strings.Repeat("h", 32) + `","question":"` + strings.Repeat("q", 500) + `","options":[` +
 		strings.Repeat(option+",", 3) + option + `]}`
 	asked, _, err := run(t, "ask_user_question", `{"questions":[`+strings.Repeat(question+",", 3)+question+`]}`, true, nil)
-	if !errors.Is(err, tools.ErrAsks) || len(asked.Requests) > v1alpha1.MaxInputRequests {
+	if !errors.Is(err, tools.ErrAsks) || len(asked.Requests) > v1beta1.MaxInputRequests {
 		t.Errorf("%v, with %d bytes", err, len(asked.Requests))
 	}
 }
@@ -113,22 +113,22 @@ func TestApprovedPlanReturnsNextStep(t *testing.T) {
 func TestPlanningToolsAreOfferedByModeOrName(t *testing.T) {
 	registry := tools.NewRegistry(planning.Tools()...)
 	for name, c := range map[string]struct {
-		mode     v1alpha1.ChatMode
+		mode     v1beta1.ChatMode
 		approved bool
-		allow    []v1alpha1.ToolPattern
+		allow    []v1beta1.ToolPattern
 		want     string
 	}{
 		"no mode":            {"", false, nil, ""},
-		"named":              {"", false, []v1alpha1.ToolPattern{"ask_user_question", "propose_plan"}, "ask_user_question "},
-		"planning":           {v1alpha1.ModePlan, false, nil, "ask_user_question propose_plan "},
-		"carrying it out":    {v1alpha1.ModePlan, true, nil, ""},
-		"exploring":          {v1alpha1.ModeExplore, false, nil, ""},
-		"exploring, named":   {v1alpha1.ModeExplore, false, []v1alpha1.ToolPattern{"ask_user_question"}, ""},
-		"planning, not this": {v1alpha1.ModePlan, false, []v1alpha1.ToolPattern{"propose_plan"}, "propose_plan "},
+		"named":              {"", false, []v1beta1.ToolPattern{"ask_user_question", "propose_plan"}, "ask_user_question "},
+		"planning":           {v1beta1.ModePlan, false, nil, "ask_user_question propose_plan "},
+		"carrying it out":    {v1beta1.ModePlan, true, nil, ""},
+		"exploring":          {v1beta1.ModeExplore, false, nil, ""},
+		"exploring, named":   {v1beta1.ModeExplore, false, []v1beta1.ToolPattern{"ask_user_question"}, ""},
+		"planning, not this": {v1beta1.ModePlan, false, []v1beta1.ToolPattern{"propose_plan"}, "propose_plan "},
 	} {
-		chat := &v1alpha1.Chat{}
-		chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
-		chat.Spec.Tools = &v1alpha1.ChatTools{Allow: c.allow}
+		chat := &v1beta1.Chat{}
+		chat.Spec.Mode, chat.Status.Turn = c.mode, &v1beta1.TurnStatus{PlanApproved: c.approved}
+		chat.Spec.Tools = &v1beta1.ChatTools{Allow: c.allow}
 		names := ""
 		for _, tool := range registry.Suited(registry.InMode(chat)) {
 			names += tool.Name + " "

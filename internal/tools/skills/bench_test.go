@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
@@ -32,14 +32,14 @@ type bench struct {
 	stopped, none bool
 	// asked is how often the workspace was asked for.
 	asked int
-	chat  *v1alpha1.Chat
+	chat  *v1beta1.Chat
 	agent *fakeworkspace.Agent
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, dir: t.TempDir(), chat: &v1alpha1.Chat{}, agent: fakeworkspace.Start(t)}
-	b.chat.Spec.SkillsFrom = []v1alpha1.SkillSource{{}}
+	b := &bench{t: t, dir: t.TempDir(), chat: &v1beta1.Chat{}, agent: fakeworkspace.Start(t)}
+	b.chat.Spec.SkillsFrom = []v1beta1.SkillSource{{}}
 	b.named = map[string]map[string]string{
 		"pdf": {"SKILL.md": "---\nname: pdf\ndescription: Fills in forms.\n---\nRun scripts/fill.py.\n",
 			"scripts/fill.py": "print('filled')\n", "logo.png": "\x89PNG\x00"},
@@ -50,7 +50,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // Of is the workspace.
-func (b *bench) Of(context.Context, *v1alpha1.Chat) (*client.Client, error) {
+func (b *bench) Of(context.Context, *v1beta1.Chat) (*client.Client, error) {
 	b.asked++
 	if b.stopped {
 		return nil, errors.New("WorkspaceStopped: Idle")
@@ -59,8 +59,8 @@ func (b *bench) Of(context.Context, *v1alpha1.Chat) (*client.Client, error) {
 }
 
 func (b *bench) options() Options {
-	return Options{Workspaces: b, Has: func(*v1alpha1.Chat) bool { return !b.none },
-		OfChat: func(context.Context, *v1alpha1.Chat) (all []skill.Skill, err error) {
+	return Options{Workspaces: b, Has: func(*v1beta1.Chat) bool { return !b.none },
+		OfChat: func(context.Context, *v1beta1.Chat) (all []skill.Skill, err error) {
 			for _, name := range []string{"pdf", "mail"} {
 				all = append(all, inMemory(name, b.named[name]))
 			}
@@ -105,12 +105,12 @@ func (b *bench) link(name, to string) {
 }
 
 // call makes a call as a batch does.
-func (b *bench) call(name string, arguments map[string]any) v1alpha1.ToolResult {
+func (b *bench) call(name string, arguments map[string]any) v1beta1.ToolResult {
 	b.t.Helper()
 	input, err := json.Marshal(arguments)
 	check.OK(b.t, err)
 	return tools.NewRegistry(Tools(b.options())...).Execute(b.t.Context(), &tools.Batch{Chat: b.chat,
-		Calls: []v1alpha1.ToolCall{{ID: "1", Name: name, Input: string(input)}}}, nil)[0]
+		Calls: []v1beta1.ToolCall{{ID: "1", Name: name, Input: string(input)}}}, nil)[0]
 }
 
 // good is the result of a call that must succeed.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -38,11 +38,11 @@ const (
 // Options of the tools. All are required.
 type Options struct {
 	// OfChat reads the skills that the chat names in skillsFrom and that exist.
-	OfChat func(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error)
+	OfChat func(ctx context.Context, chat *v1beta1.Chat) ([]skill.Skill, error)
 	// Workspaces of the chats.
 	Workspaces workspace.Workspaces
 	// Has reports whether a chat has a workspace.
-	Has func(chat *v1alpha1.Chat) bool
+	Has func(chat *v1beta1.Chat) bool
 }
 
 // Tools returns all tools of the package.
@@ -50,7 +50,7 @@ func Tools(o Options) []tools.Tool { return []tools.Tool{o.readSkill(), o.readSk
 
 func (o Options) traits() tools.Traits {
 	return tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: o.mayHaveSkills, Repeatable: true,
-		MayNeedWorkspace: func(chat *v1alpha1.Chat, input string) bool {
+		MayNeedWorkspace: func(chat *v1beta1.Chat, input string) bool {
 			var args struct {
 				Name string `json:"name"`
 			}
@@ -58,13 +58,13 @@ func (o Options) traits() tools.Traits {
 		}}
 }
 
-func (o Options) mayHaveSkills(chat *v1alpha1.Chat) bool {
+func (o Options) mayHaveSkills(chat *v1beta1.Chat) bool {
 	return len(chat.Spec.SkillsFrom) > 0 || o.Has(chat)
 }
 
 // needsWorkspace reports whether the skill of that name is in the workspace. A bare name is, if the chat names no
 // ConfigMaps. Otherwise it finds a skill in the workspace only while that runs.
-func (o Options) needsWorkspace(chat *v1alpha1.Chat, name string) bool {
+func (o Options) needsWorkspace(chat *v1beta1.Chat, name string) bool {
 	return o.Has(chat) && (strings.HasPrefix(name, workspacePrefix) ||
 		!strings.Contains(name, "/") && len(chat.Spec.SkillsFrom) == 0)
 }
@@ -74,7 +74,7 @@ var nameArgument = arguments.Text(1, maxName, "The skill, as it is listed: confi
 	"alone is enough where only one has it.")
 
 // find is the skill of that name. The error is for the model.
-func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (*skill.Skill, error) {
+func (o Options) find(ctx context.Context, chat *v1beta1.Chat, name string) (*skill.Skill, error) {
 	if o.needsWorkspace(chat, name) {
 		all, err := o.inWorkspace(ctx, chat)
 		if err != nil {
@@ -102,7 +102,7 @@ func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (*s
 	return found, err
 }
 
-func (o Options) inWorkspace(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error) {
+func (o Options) inWorkspace(ctx context.Context, chat *v1beta1.Chat) ([]skill.Skill, error) {
 	client, err := workspace.Open(ctx, o.Workspaces, chat)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
@@ -82,11 +82,11 @@ func TestLinkedAndLowerCaseSkillsAreFound(t *testing.T) {
 }
 
 func TestOnlySkillsOfWorkspaceNeedWorkspace(t *testing.T) {
-	without := &v1alpha1.Chat{}
+	without := &v1beta1.Chat{}
 	b := newBench(t)
 	registry := tools.NewRegistry(Tools(b.options())...)
 	for name, c := range map[string]struct {
-		chat  *v1alpha1.Chat
+		chat  *v1beta1.Chat
 		none  bool
 		input string
 		want  bool
@@ -102,7 +102,7 @@ func TestOnlySkillsOfWorkspaceNeedWorkspace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.none = c.none
 			for _, tool := range []string{"read_skill", "read_skill_file"} {
-				check.Equal(t, tool, c.want, registry.NeedWorkspace(c.chat, []v1alpha1.ToolCall{{Name: tool, Input: c.input}}))
+				check.Equal(t, tool, c.want, registry.NeedWorkspace(c.chat, []v1beta1.ToolCall{{Name: tool, Input: c.input}}))
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestSkillToolsAreOfferedOnlyWithSkillSources(t *testing.T) {
 		"both": {true, false, true}, "ConfigMaps": {true, true, true}, "a workspace": {false, false, true},
 		"neither": {false, true, false},
 	} {
-		chat := &v1alpha1.Chat{}
+		chat := &v1beta1.Chat{}
 		if c.named {
 			chat = b.chat
 		}
@@ -225,7 +225,7 @@ func TestLongSkillIsTruncatedAndReadableByOffset(t *testing.T) {
 	for name, limit := range map[string]int64{"a large context": 0, "a small context": 16 << 10} {
 		t.Run(name, func(t *testing.T) {
 			if limit > 0 {
-				b.chat.Status.Context = &v1alpha1.ContextStatus{Limit: limit}
+				b.chat.Status.Context = &v1beta1.ContextStatus{Limit: limit}
 			}
 			raw := b.call("read_skill", skillNamed("configmap/pdf")).Output
 			got := b.good("read_skill", skillNamed("configmap/pdf"))["body"].(string)

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/tools"
 )
@@ -25,9 +25,9 @@ import (
 // Options of the tools. All are required.
 type Options struct {
 	// Chat and Config read one of the namespace, Chats lists chats of it. Errors are the API server's own.
-	Chat   func(ctx context.Context, name string) (*v1alpha1.Chat, error)
-	Config func(ctx context.Context, name string) (*v1alpha1.ChatModelConfig, error)
-	Chats  func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error)
+	Chat   func(ctx context.Context, name string) (*v1beta1.Chat, error)
+	Config func(ctx context.Context, name string) (*v1beta1.ChatModelConfig, error)
+	Chats  func(ctx context.Context, options metav1.ListOptions) (*v1beta1.ChatList, error)
 }
 
 // Tools returns all tools of the package.
@@ -45,12 +45,12 @@ const (
 var reading = tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: mayStart, Repeatable: true}
 
 // mayStart reports whether the chat is a root, and its model may start sub-chats.
-func mayStart(chat *v1alpha1.Chat) bool {
+func mayStart(chat *v1beta1.Chat) bool {
 	return chat.Spec.ParentRef == nil && chat.Spec.SubAgents.On()
 }
 
 // checkAllowed returns an error for a chat that may start no sub-chats, although its model called a tool.
-func checkAllowed(chat *v1alpha1.Chat) error {
+func checkAllowed(chat *v1beta1.Chat) error {
 	if !mayStart(chat) {
 		return errors.New("this chat starts no agents: spec.subAgents does not let it")
 	}
@@ -58,21 +58,21 @@ func checkAllowed(chat *v1alpha1.Chat) error {
 }
 
 // children are the chats below the chat that are not archived.
-func (o Options) children(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat, error) {
+func (o Options) children(ctx context.Context, chat *v1beta1.Chat) ([]v1beta1.Chat, error) {
 	all, err := o.Chats(ctx, metav1.ListOptions{FieldSelector: "spec.parentRef.name=" + chat.Name})
 	if err != nil {
 		return nil, tools.Unread(ctx, "your agents")
 	}
-	return slices.DeleteFunc(all.Items, func(c v1alpha1.Chat) bool { return c.Status.Archived }), nil
+	return slices.DeleteFunc(all.Items, func(c v1beta1.Chat) bool { return c.Status.Archived }), nil
 }
 
 // agent reads a chat below the caller. It does not reveal whether another chat exists.
-func (o Options) agent(ctx context.Context, caller *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
+func (o Options) agent(ctx context.Context, caller *v1beta1.Chat, name string) (*v1beta1.Chat, error) {
 	if err := checkAllowed(caller); err != nil {
 		return nil, err
 	}
 	sub, err := tree.Descendant(name, caller.Name,
-		func(name string) (*v1alpha1.Chat, error) { return o.Chat(ctx, name) })
+		func(name string) (*v1beta1.Chat, error) { return o.Chat(ctx, name) })
 	switch {
 	case err != nil:
 		return nil, tools.Unread(ctx, "agent "+name)
@@ -85,7 +85,7 @@ func (o Options) agent(ctx context.Context, caller *v1alpha1.Chat, name string) 
 }
 
 // modelConfigs are the names of the ChatModelConfigs for agents of the chat, its own first.
-func modelConfigs(chat *v1alpha1.Chat) []string {
+func modelConfigs(chat *v1beta1.Chat) []string {
 	var names []string
 	if g := chat.Status.Generation; g != nil && g.ModelConfig != "" {
 		names = append(names, g.ModelConfig)
@@ -101,7 +101,7 @@ func modelConfigs(chat *v1alpha1.Chat) []string {
 }
 
 // modelConfig reads a ChatModelConfig; nil if it does not exist or is disabled.
-func (o Options) modelConfig(ctx context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
+func (o Options) modelConfig(ctx context.Context, name string) (*v1beta1.ChatModelConfig, error) {
 	config, err := o.Config(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && config.Spec.Disabled:

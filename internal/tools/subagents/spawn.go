@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/firstwords"
@@ -21,25 +21,25 @@ import (
 )
 
 type spawnArguments struct {
-	Type   v1alpha1.AgentType `json:"type"`
-	Prompt string             `json:"prompt"`
-	Title  string             `json:"title"`
-	Config string             `json:"model_config_id"`
-	Effort string             `json:"reasoning_effort"`
+	Type   v1beta1.AgentType `json:"type"`
+	Prompt string            `json:"prompt"`
+	Title  string            `json:"title"`
+	Config string            `json:"model_config_id"`
+	Effort string            `json:"reasoning_effort"`
 }
 
 type spawnResult struct {
-	Chat   string             `json:"chat" doc:"The agent, for the other tools: the name of its Chat."`
-	Title  string             `json:"title" doc:"Its title."`
-	Type   v1alpha1.AgentType `json:"type" doc:"What it is for."`
-	Status string             `json:"status" doc:"\"started\": it begins as soon as there is room."`
+	Chat   string            `json:"chat" doc:"The agent, for the other tools: the name of its Chat."`
+	Title  string            `json:"title" doc:"Its title."`
+	Type   v1beta1.AgentType `json:"type" doc:"What it is for."`
+	Status string            `json:"status" doc:"\"started\": it begins as soon as there is room."`
 }
 
 var spawnSchema = arguments.Object(map[string]any{
 	"type": arguments.OneOf("general has your tools; explore has only those that change nothing, to find something out.",
-		string(v1alpha1.AgentGeneral), string(v1alpha1.AgentExplore)),
-	"prompt": arguments.Text(1, v1alpha1.MaxAgentText, "The task, with everything that the agent has to know."),
-	"title":  arguments.Text(1, v1alpha1.MaxTitleRunes, "A few words for lists. Default: how the prompt begins."),
+		string(v1beta1.AgentGeneral), string(v1beta1.AgentExplore)),
+	"prompt": arguments.Text(1, v1beta1.MaxAgentText, "The task, with everything that the agent has to know."),
+	"title":  arguments.Text(1, v1beta1.MaxTitleRunes, "A few words for lists. Default: how the prompt begins."),
 	"model_config_id": arguments.Text(1, maxName,
 		"Who answers, from list_subagent_models. Default: the model that you are."),
 	// The values of ReasoningEffort, in the words that models know from their own settings.
@@ -49,7 +49,7 @@ var spawnSchema = arguments.Object(map[string]any{
 
 func (o Options) spawnAgent() tools.Tool {
 	return tools.New(tools.Definition{
-		Name: string(v1alpha1.BuiltInSpawnAgent),
+		Name: string(v1beta1.BuiltInSpawnAgent),
 		Description: "Starts an agent: another model with a conversation of its own, which works on the prompt while you " +
 			"go on. It sees nothing of this conversation: the prompt must say all that it needs. It shares your workspace, " +
 			"and has your tools, but starts no agents. Get its report with wait_agent.",
@@ -61,7 +61,7 @@ func (o Options) spawnAgent() tools.Tool {
 				"`model_config_id` is none of list_subagent_models, or cannot be used.",
 				"There are as many sub-chats as `spec.limits.maxSubChats` of the chat allows, or `maxDepth` is 0.",
 				fmt.Sprintf("More than %d calls of one reply start agents or tell them something: the others are done.",
-					v1alpha1.MaxAgentChanges),
+					v1beta1.MaxAgentChanges),
 			},
 			Limits: []string{
 				"The chat is a sub-chat of the one that calls, of the same ChatClass and with what that says itself, but for " +
@@ -95,7 +95,7 @@ func (o Options) checkSpawn(ctx context.Context, call tools.Call, config string)
 	if err != nil {
 		return err
 	}
-	children = slices.DeleteFunc(children, func(c v1alpha1.Chat) bool { return c.Name == name })
+	children = slices.DeleteFunc(children, func(c v1beta1.Chat) bool { return c.Name == name })
 	if most := int(spec.MaxSubChatsOrDefault()); len(children) >= most {
 		return fmt.Errorf("you have %d agents, and may have %d (spec.limits.maxSubChats): give the task to one of them with "+
 			"message_agent", len(children), most)
@@ -114,21 +114,21 @@ func (o Options) checkSpawn(ctx context.Context, call tools.Call, config string)
 
 // spawnOf is the task of the call, with a title that fits in a list. A chat with a mode starts only agents that
 // explore.
-func spawnOf(call tools.Call, args spawnArguments) *v1alpha1.AgentSpawn {
+func spawnOf(call tools.Call, args spawnArguments) *v1beta1.AgentSpawn {
 	title := cmp.Or(strings.TrimSpace(printable.Line(args.Title)), firstwords.OfText(args.Prompt))
-	task := &v1alpha1.AgentSpawn{Type: args.Type, Prompt: args.Prompt, Title: clip.Ellipsis(title, v1alpha1.MaxTitleRunes),
-		ReasoningEffort: v1alpha1.ReasoningEffortOf(args.Effort)}
+	task := &v1beta1.AgentSpawn{Type: args.Type, Prompt: args.Prompt, Title: clip.Ellipsis(title, v1beta1.MaxTitleRunes),
+		ReasoningEffort: v1beta1.ReasoningEffortOf(args.Effort)}
 	if call.Chat.EffectiveMode() != "" {
-		task.Type = v1alpha1.AgentExplore
+		task.Type = v1beta1.AgentExplore
 	}
 	if args.Config != "" {
-		task.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: args.Config}
+		task.ModelConfigRef = &v1beta1.ModelConfigReference{Name: args.Config}
 	}
 	return task
 }
 
-func spawnChange(call tools.Call) v1alpha1.AgentChange {
+func spawnChange(call tools.Call) v1beta1.AgentChange {
 	var args spawnArguments
 	_ = arguments.Decode(spawnSchema, call.Input, &args) // The call has succeeded.
-	return v1alpha1.AgentChange{Key: call.Key, Chat: agents.Name(call.Chat.Name, call.Key), Spawn: spawnOf(call, args)}
+	return v1beta1.AgentChange{Key: call.Key, Chat: agents.Name(call.Chat.Name, call.Key), Spawn: spawnOf(call, args)}
 }

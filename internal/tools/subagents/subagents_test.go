@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/subagents"
@@ -30,8 +30,8 @@ const key = "8c1f8a5e-0000-4000-8000-000000000000.4.call_1"
 
 // world is a namespace with chats and ChatModelConfigs.
 type world struct {
-	chats   []*v1alpha1.Chat
-	configs []*v1alpha1.ChatModelConfig
+	chats   []*v1beta1.Chat
+	configs []*v1beta1.ChatModelConfig
 	broken  error
 }
 
@@ -43,15 +43,15 @@ func get[T metav1.Object](w *world, all []T, name string) (found T, err error) {
 	return all[i], nil
 }
 
-func (w *world) run(t *testing.T, root *v1alpha1.Chat, name, input string) (string, error) {
+func (w *world) run(t *testing.T, root *v1beta1.Chat, name, input string) (string, error) {
 	t.Helper()
 	for _, tool := range subagents.Tools(subagents.Options{
-		Chat: func(_ context.Context, name string) (*v1alpha1.Chat, error) { return get(w, w.chats, name) },
-		Config: func(_ context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
+		Chat: func(_ context.Context, name string) (*v1beta1.Chat, error) { return get(w, w.chats, name) },
+		Config: func(_ context.Context, name string) (*v1beta1.ChatModelConfig, error) {
 			return get(w, w.configs, name)
 		},
-		Chats: func(_ context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
-			list := &v1alpha1.ChatList{}
+		Chats: func(_ context.Context, options metav1.ListOptions) (*v1beta1.ChatList, error) {
+			list := &v1beta1.ChatList{}
 			for _, chat := range w.chats {
 				if chat.Spec.ParentRef != nil && options.FieldSelector == "spec.parentRef.name="+chat.Spec.ParentRef.Name {
 					list.Items = append(list.Items, *chat)
@@ -61,7 +61,7 @@ func (w *world) run(t *testing.T, root *v1alpha1.Chat, name, input string) (stri
 		},
 	}) {
 		if tool.Definition().Name == name {
-			return tool.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: key,
+			return tool.Run(t.Context(), tools.Call{ToolCall: v1beta1.ToolCall{ID: "call_1", Input: input}, Key: key,
 				Chat: root})
 		}
 	}
@@ -69,37 +69,37 @@ func (w *world) run(t *testing.T, root *v1alpha1.Chat, name, input string) (stri
 	return "", nil
 }
 
-func starter(change ...func(*v1alpha1.Chat)) *v1alpha1.Chat {
-	return chattest.Chat("root", append([]func(*v1alpha1.Chat){func(c *v1alpha1.Chat) {
-		c.Spec.SubAgents = &v1alpha1.SubAgentSettings{Enabled: new(true),
-			ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "strong"}, {Name: "gone"}, {Name: "off"}}}
-		c.Status.Generation = &v1alpha1.GenerationStatus{ModelConfig: "small"}
+func starter(change ...func(*v1beta1.Chat)) *v1beta1.Chat {
+	return chattest.Chat("root", append([]func(*v1beta1.Chat){func(c *v1beta1.Chat) {
+		c.Spec.SubAgents = &v1beta1.SubAgentSettings{Enabled: new(true),
+			ModelConfigs: []v1beta1.ModelConfigReference{{Name: "strong"}, {Name: "gone"}, {Name: "off"}}}
+		c.Status.Generation = &v1beta1.GenerationStatus{ModelConfig: "small"}
 	}}, change...)...)
 }
 
 func family() *world {
 	below := chattest.Chat("sub", chattest.ChildOf("root"))
-	below.Status.Phase, below.Status.Title, below.Status.LastReply = v1alpha1.ChatRunning, "Look", "Well,…"
-	below.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Generating"}}
+	below.Status.Phase, below.Status.Title, below.Status.LastReply = v1beta1.ChatRunning, "Look", "Well,…"
+	below.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Reason: "Generating"}}
 	idle := chattest.Chat("idle", chattest.ChildOf("root"))
-	idle.Status.Phase, idle.CreationTimestamp = v1alpha1.ChatWaiting, metav1.NewTime(time.Unix(9, 0))
+	idle.Status.Phase, idle.CreationTimestamp = v1beta1.ChatWaiting, metav1.NewTime(time.Unix(9, 0))
 	archived := chattest.Chat("archived", chattest.ChildOf("root"))
 	archived.Status.Archived = true
-	off := chattest.Config("off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
+	off := chattest.Config("off", func(s *v1beta1.ChatModelConfigSpec) { s.Disabled = true })
 	return &world{
-		chats:   []*v1alpha1.Chat{starter(), below, idle, archived, chattest.Chat("other")},
-		configs: []*v1alpha1.ChatModelConfig{chattest.Config("small"), chattest.Config("strong"), off},
+		chats:   []*v1beta1.Chat{starter(), below, idle, archived, chattest.Chat("other")},
+		configs: []*v1beta1.ChatModelConfig{chattest.Config("small"), chattest.Config("strong"), off},
 	}
 }
 
 func TestCallsReturnResultOrError(t *testing.T) {
-	limited := func(c *v1alpha1.Chat) { c.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(2))} }
-	flat := func(c *v1alpha1.Chat) { c.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(0))} }
-	off := func(c *v1alpha1.Chat) { c.Spec.SubAgents.Enabled = new(false) }
+	limited := func(c *v1beta1.Chat) { c.Spec.Limits = &v1beta1.ChatLimits{MaxSubChats: new(int32(2))} }
+	flat := func(c *v1beta1.Chat) { c.Spec.Limits = &v1beta1.ChatLimits{MaxDepth: new(int32(0))} }
+	off := func(c *v1beta1.Chat) { c.Spec.SubAgents.Enabled = new(false) }
 	name := agents.Name("root", key)
 	for of, c := range map[string]struct {
 		tool, input string
-		root        *v1alpha1.Chat
+		root        *v1beta1.Chat
 		want, wrong string
 	}{
 		"it starts one": {"spawn_agent", `{"type":"general","prompt":"Look for the bug in the parser please."}`, starter(),
@@ -157,16 +157,16 @@ func TestAPIServerErrorTextIsHiddenFromModel(t *testing.T) {
 func TestChangesFollowFromCalls(t *testing.T) {
 	registry := tools.NewRegistry(subagents.Tools(subagents.Options{})...)
 	root := starter(chattest.UID("8c1f8a5e-0000-4000-8000-000000000000"))
-	batch := &tools.Batch{Chat: root, Reply: 4, Calls: []v1alpha1.ToolCall{
+	batch := &tools.Batch{Chat: root, Reply: 4, Calls: []v1beta1.ToolCall{
 		{ID: "call_1", Name: "spawn_agent", Input: `{"type":"explore","prompt":"Look.","model_config_id":"strong","reasoning_effort":"xhigh"}`},
 		{ID: "call_2", Name: "message_agent", Input: `{"chat":"sub","message":"And?","interrupt":true}`},
 		{ID: "call_3", Name: "interrupt_agent", Input: `{"chat":"idle"}`},
 		{ID: "call_4", Name: "spawn_agent", Input: `{"type":"general","prompt":"Fails."}`},
 		{ID: "call_5", Name: "list_agents", Input: `{}`},
 	}}
-	results := make([]v1alpha1.ToolResult, len(batch.Calls))
+	results := make([]v1beta1.ToolResult, len(batch.Calls))
 	for i, call := range batch.Calls {
-		results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: "{}", IsError: call.ID == "call_4"}
+		results[i] = v1beta1.ToolResult{ID: call.ID, Name: call.Name, Output: "{}", IsError: call.ID == "call_4"}
 	}
 	changes, _ := registry.AgentChanges(batch, results)
 	got, err := json.Marshal(changes)
@@ -181,14 +181,14 @@ func TestChangesFollowFromCalls(t *testing.T) {
 func TestChangesOfOneMessageAreLimited(t *testing.T) {
 	registry := tools.NewRegistry(subagents.Tools(subagents.Options{})...)
 	batch := &tools.Batch{Chat: starter()}
-	var results []v1alpha1.ToolResult
-	for i := range v1alpha1.MaxAgentChanges + 2 {
+	var results []v1beta1.ToolResult
+	for i := range v1beta1.MaxAgentChanges + 2 {
 		id := string(rune('a' + i))
-		batch.Calls = append(batch.Calls, v1alpha1.ToolCall{ID: id, Name: "spawn_agent", Input: `{"type":"general","prompt":"x"}`})
-		results = append(results, v1alpha1.ToolResult{ID: id, Name: "spawn_agent", Output: "{}"})
+		batch.Calls = append(batch.Calls, v1beta1.ToolCall{ID: id, Name: "spawn_agent", Input: `{"type":"general","prompt":"x"}`})
+		results = append(results, v1beta1.ToolResult{ID: id, Name: "spawn_agent", Output: "{}"})
 	}
 	changes, results := registry.AgentChanges(batch, results)
-	if len(changes) != v1alpha1.MaxAgentChanges || results[7].IsError || !results[8].IsError || !results[9].IsError ||
+	if len(changes) != v1beta1.MaxAgentChanges || results[7].IsError || !results[8].IsError || !results[9].IsError ||
 		!strings.Contains(results[9].Output, "in your next reply") {
 		t.Errorf("%d changes, %+v", len(changes), results[7:])
 	}

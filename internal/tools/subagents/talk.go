@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )
@@ -28,11 +28,11 @@ type listArguments struct {
 }
 
 type agentLine struct {
-	Chat      string             `json:"chat" doc:"The agent."`
-	Title     string             `json:"title,omitempty" doc:"Its title."`
-	Phase     v1alpha1.ChatPhase `json:"phase" doc:"The phase of its Chat."`
-	Reason    string             `json:"reason,omitempty" doc:"The reason of its condition Ready."`
-	LastReply string             `json:"last_reply,omitempty" doc:"How its newest reply begins."`
+	Chat      string            `json:"chat" doc:"The agent."`
+	Title     string            `json:"title,omitempty" doc:"Its title."`
+	Phase     v1beta1.ChatPhase `json:"phase" doc:"The phase of its Chat."`
+	Reason    string            `json:"reason,omitempty" doc:"The reason of its condition Ready."`
+	LastReply string            `json:"last_reply,omitempty" doc:"How its newest reply begins."`
 }
 
 type listResult struct {
@@ -42,7 +42,7 @@ type listResult struct {
 
 func (o Options) listAgents() tools.Tool {
 	return tools.New(tools.Definition{
-		Name:        string(v1alpha1.BuiltInListAgents),
+		Name:        string(v1beta1.BuiltInListAgents),
 		Description: "Lists your agents, the newest first, and what each is doing. wait_agent has their reports.",
 		InputSchema: arguments.Object(map[string]any{
 			"limit":  arguments.Integer(1, maxListed, defaultListed, "How many to list."),
@@ -59,14 +59,14 @@ func (o Options) listAgents() tools.Tool {
 		if err != nil {
 			return "", err
 		}
-		slices.SortFunc(all, func(a, b v1alpha1.Chat) int {
+		slices.SortFunc(all, func(a, b v1beta1.Chat) int {
 			return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 		})
 		result := listResult{Agents: []agentLine{}, Total: len(all)}
 		for _, chat := range all[min(args.Offset, len(all)):min(args.Offset+args.Limit, len(all))] {
 			line := agentLine{Chat: chat.Name, Title: chat.Status.Title, Phase: chat.Status.Phase,
 				LastReply: chat.Status.LastReply}
-			if ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			if ready := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionReady); ready != nil {
 				line.Reason = ready.Reason
 			}
 			result.Agents = append(result.Agents, line)
@@ -88,7 +88,7 @@ type modelsResult struct {
 
 func (o Options) listModels() tools.Tool {
 	return tools.New(tools.Definition{
-		Name:        string(v1alpha1.BuiltInListSubagentModels),
+		Name:        string(v1beta1.BuiltInListSubagentModels),
 		Description: "Lists the models that may answer agents of yours, for model_config_id of spawn_agent.",
 		InputSchema: arguments.Object(map[string]any{}),
 		Traits:      reading,
@@ -129,7 +129,7 @@ var (
 	chatArgument  = arguments.Text(1, maxName, "The agent.")
 	messageSchema = arguments.Object(map[string]any{
 		"chat":      chatArgument,
-		"message":   arguments.Text(1, v1alpha1.MaxAgentText, "What to say."),
+		"message":   arguments.Text(1, v1beta1.MaxAgentText, "What to say."),
 		"interrupt": arguments.Boolean("Whether to stop what the agent does. Default: false."),
 	}, "chat", "message")
 	interruptSchema = arguments.Object(map[string]any{"chat": chatArgument}, "chat")
@@ -137,15 +137,15 @@ var (
 
 func (o Options) messageAgent() tools.Tool {
 	return tools.New(tools.Definition{
-		Name: string(v1alpha1.BuiltInMessageAgent),
+		Name: string(v1beta1.BuiltInMessageAgent),
 		Description: "Says something to an agent of yours: another task, or more about the one that it has. An agent at " +
 			"work reads it when it has finished what it does; with interrupt it stops that and reads it at once.",
 		InputSchema: messageSchema,
-		Traits: tools.Traits{UsefulTo: mayStart, Repeatable: true, ChangeAgent: func(call tools.Call) v1alpha1.AgentChange {
+		Traits: tools.Traits{UsefulTo: mayStart, Repeatable: true, ChangeAgent: func(call tools.Call) v1beta1.AgentChange {
 			var args talkArguments
 			_ = arguments.Decode(messageSchema, call.Input, &args) // The call has succeeded.
-			return v1alpha1.AgentChange{Key: call.Key, Chat: args.Chat,
-				Message: &v1alpha1.AgentMessage{Content: args.Message, Interrupts: args.Interrupt}}
+			return v1beta1.AgentChange{Key: call.Key, Chat: args.Chat,
+				Message: &v1beta1.AgentMessage{Content: args.Message, Interrupts: args.Interrupt}}
 		}},
 		Reference: tools.Reference{Offered: offered, Result: talkResult{},
 			Errors: []string{"There is no such agent below the chat, or it is archived."},
@@ -164,15 +164,15 @@ func (o Options) messageAgent() tools.Tool {
 
 func (o Options) interruptAgent() tools.Tool {
 	return tools.New(tools.Definition{
-		Name: string(v1alpha1.BuiltInInterruptAgent),
+		Name: string(v1beta1.BuiltInInterruptAgent),
 		Description: "Stops what an agent of yours does. It keeps what it has, and can be given another task with " +
 			"message_agent.",
 		InputSchema: interruptSchema,
-		Traits: tools.Traits{UsefulTo: mayStart, Repeatable: true, ChangeAgent: func(call tools.Call) v1alpha1.AgentChange {
+		Traits: tools.Traits{UsefulTo: mayStart, Repeatable: true, ChangeAgent: func(call tools.Call) v1beta1.AgentChange {
 			var args talkArguments
 			_ = arguments.Decode(interruptSchema, call.Input, &args) // The call has succeeded.
 			// An idle chat refuses it, which changes nothing.
-			return v1alpha1.AgentChange{Key: call.Key, Chat: args.Chat, Interrupt: &v1alpha1.AgentInterrupt{}}
+			return v1beta1.AgentChange{Key: call.Key, Chat: args.Chat, Interrupt: &v1beta1.AgentInterrupt{}}
 		}},
 		Reference: tools.Reference{Offered: offered, Result: talkResult{},
 			Errors: []string{"There is no such agent below the chat, or it is archived."}},
@@ -182,7 +182,7 @@ func (o Options) interruptAgent() tools.Tool {
 			return "", err
 		}
 		status := "interrupted"
-		if agent.Status.Phase == v1alpha1.ChatWaiting || agent.Status.Phase == v1alpha1.ChatError {
+		if agent.Status.Phase == v1beta1.ChatWaiting || agent.Status.Phase == v1beta1.ChatError {
 			status = "idle"
 		}
 		return tools.Encode(talkResult{Chat: agent.Name, Status: status})

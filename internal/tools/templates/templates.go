@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
@@ -59,13 +59,13 @@ func Tools(o Options) []tools.Tool {
 var reading = tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: mayChoose, Repeatable: true}
 
 // mayChoose reports whether the model of the chat may choose a template.
-func mayChoose(chat *v1alpha1.Chat) bool {
+func mayChoose(chat *v1beta1.Chat) bool {
 	w := chat.Spec.Workspace
 	return w != nil && w.PodTemplateRef == nil && w.PodTemplateSelector != nil
 }
 
 // selectedBy are the templates that the model of the chat may choose, by name.
-func (o Options) selectedBy(ctx context.Context, chat *v1alpha1.Chat) (all []Template, more bool, err error) {
+func (o Options) selectedBy(ctx context.Context, chat *v1beta1.Chat) (all []Template, more bool, err error) {
 	if !mayChoose(chat) {
 		return nil, false, errors.New("the model of this chat is not to choose: its spec.workspace has no " +
 			"podTemplateSelector")
@@ -83,7 +83,7 @@ func (o Options) selectedBy(ctx context.Context, chat *v1alpha1.Chat) (all []Tem
 }
 
 // find is the template of that name, with its parameters. The error is for the model.
-func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (
+func (o Options) find(ctx context.Context, chat *v1beta1.Chat, name string) (
 	*Template, []parameters.Parameter, error,
 ) {
 	all, more, err := o.selectedBy(ctx, chat)
@@ -122,5 +122,5 @@ var tooMany = fmt.Sprintf("more, of which some cannot be chosen, as %d templates
 
 // description of the template, for the model.
 func (t *Template) description() string {
-	return clip.Ellipsis(printable.Text(t.Annotations[v1alpha1.AnnotationDescription]), maxDescription)
+	return clip.Ellipsis(printable.Text(t.Annotations[v1beta1.AnnotationDescription]), maxDescription)
 }

@@ -11,7 +11,7 @@ import (
 	"maps"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/parameters"
@@ -24,7 +24,7 @@ const (
 	maxResult = 4 << 10
 )
 
-// value of a parameter, as in v1alpha1.WorkspaceParameter.
+// value of a parameter, as in v1beta1.WorkspaceParameter.
 type value struct {
 	Name  string `json:"name" doc:"The parameter."`
 	Value string `json:"value" doc:"Its value."`
@@ -37,10 +37,10 @@ type createResult struct {
 	Note       string  `json:"note" doc:"What happens next."`
 }
 
-func (r *createResult) reference() *v1alpha1.WorkspaceTemplateReference {
-	ref := &v1alpha1.WorkspaceTemplateReference{Name: r.Template}
+func (r *createResult) reference() *v1beta1.WorkspaceTemplateReference {
+	ref := &v1beta1.WorkspaceTemplateReference{Name: r.Template}
 	for _, p := range r.Parameters {
-		ref.Parameters = append(ref.Parameters, v1alpha1.WorkspaceParameter(p))
+		ref.Parameters = append(ref.Parameters, v1beta1.WorkspaceParameter(p))
 	}
 	return ref
 }
@@ -101,9 +101,9 @@ func (o Options) create(ctx context.Context, call tools.Call, args createArgumen
 }
 
 // checkValues returns an error unless the template takes the values, one for each parameter.
-func checkValues(declared []parameters.Parameter, values []v1alpha1.WorkspaceParameter) error {
+func checkValues(declared []parameters.Parameter, values []v1beta1.WorkspaceParameter) error {
 	for i, p := range values {
-		if slices.ContainsFunc(values[:i], func(q v1alpha1.WorkspaceParameter) bool { return p.Name == q.Name }) {
+		if slices.ContainsFunc(values[:i], func(q v1beta1.WorkspaceParameter) bool { return p.Name == q.Name }) {
 			return fmt.Errorf("parameter %q has two values: give one", p.Name)
 		}
 	}
@@ -112,7 +112,7 @@ func checkValues(declared []parameters.Parameter, values []v1alpha1.WorkspacePar
 }
 
 // exists reports whether the chat has this very workspace. The error names another one that it has.
-func exists(chat *v1alpha1.Chat, want *v1alpha1.WorkspaceTemplateReference) (bool, error) {
+func exists(chat *v1beta1.Chat, want *v1beta1.WorkspaceTemplateReference) (bool, error) {
 	if chat.Status.Workspace == nil || chat.Status.Workspace.PodTemplateRef == nil {
 		return false, nil
 	}
@@ -124,7 +124,7 @@ func exists(chat *v1alpha1.Chat, want *v1alpha1.WorkspaceTemplateReference) (boo
 		"work in that", has.Name)
 }
 
-func byName(all []v1alpha1.WorkspaceParameter) map[string]string {
+func byName(all []v1beta1.WorkspaceParameter) map[string]string {
 	values := make(map[string]string, len(all))
 	for _, p := range all {
 		values[p.Name] = p.Value
@@ -132,12 +132,12 @@ func byName(all []v1alpha1.WorkspaceParameter) map[string]string {
 	return values
 }
 
-func workspaceChange(result v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
+func workspaceChange(result v1beta1.ToolResult) *v1beta1.WorkspaceChange {
 	var choice createResult
 	if json.Unmarshal([]byte(result.Output), &choice) != nil || choice.Template == "" || choice.Exists {
 		return nil
 	}
-	return &v1alpha1.WorkspaceChange{Create: choice.reference()}
+	return &v1beta1.WorkspaceChange{Create: choice.reference()}
 }
 
 type listEntry struct {
@@ -227,7 +227,7 @@ func (o Options) readTemplate() tools.Tool {
 		}
 		result := readResult{Name: t.Name, Description: t.description(), Image: t.Image, Requests: t.Requests,
 			Limits:    t.Limits,
-			Directory: cmp.Or(t.Annotations[v1alpha1.AnnotationDirectory], v1alpha1.DefaultWorkspaceDirectory)}
+			Directory: cmp.Or(t.Annotations[v1beta1.AnnotationDirectory], v1beta1.DefaultWorkspaceDirectory)}
 		for _, p := range declared {
 			result.Parameters = append(result.Parameters, parameter{Name: p.Name, Description: p.Description,
 				Type: string(p.Type), Default: p.Default, Allowed: p.Allowed})

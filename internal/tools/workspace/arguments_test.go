@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/check"
@@ -81,7 +81,7 @@ func TestEveryProviderTakesTheSchemasAsTheyAre(t *testing.T) {
 }
 
 func TestToolsAreRepeatableDocumentedAndNeedAWorkspace(t *testing.T) {
-	all := Tools(Options{Now: time.Now, Has: func(chat *v1alpha1.Chat) bool { return chat.Name == "with" }})
+	all := Tools(Options{Now: time.Now, Has: func(chat *v1beta1.Chat) bool { return chat.Name == "with" }})
 	registry := tools.NewRegistry(all...)
 	for _, tool := range all {
 		if d := tool.Definition(); d.Reference.Offered == "" || !d.Repeatable {
@@ -89,16 +89,16 @@ func TestToolsAreRepeatableDocumentedAndNeedAWorkspace(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{"with": 11, "without": 0} {
-		chat := &v1alpha1.Chat{}
+		chat := &v1beta1.Chat{}
 		chat.Name = name
 		if got := registry.Suited(chat); len(got) != want {
 			t.Errorf("a chat %s a workspace is offered %d tools", name, len(got))
 		}
 	}
-	if got := tools.NewRegistry(Tools(Options{})...).Suited(&v1alpha1.Chat{}); len(got) != 11 {
+	if got := tools.NewRegistry(Tools(Options{})...).Suited(&v1beta1.Chat{}); len(got) != 11 {
 		t.Errorf("%d tools are offered where every chat has a workspace", len(got))
 	}
-	sub := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "with"}}}
+	sub := &v1beta1.Chat{Spec: v1beta1.ChatSpec{ParentRef: &v1beta1.ChatReference{Name: "with"}}}
 	sub.Name = "with"
 	for _, tool := range registry.Suited(sub) {
 		if tool.Name == "start_workspace" || tool.Name == "stop_workspace" {

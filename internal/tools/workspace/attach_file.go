@@ -13,7 +13,7 @@ import (
 	"path"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
@@ -71,7 +71,7 @@ func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	case len(content) == 0:
 		return "", fmt.Errorf("%.200q is empty", args.Path)
 	}
-	file := v1alpha1.MessageFile{Name: nameOf(cmp.Or(args.Name, args.Path)), MediaType: mediaTypeOf(content),
+	file := v1beta1.MessageFile{Name: nameOf(cmp.Or(args.Name, args.Path)), MediaType: mediaTypeOf(content),
 		Data: base64.StdEncoding.EncodeToString(content)}
 	if file.Name == "" {
 		return "", errors.New("give a name: that of the file in the workspace cannot be shown")

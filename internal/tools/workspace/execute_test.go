@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
@@ -262,7 +262,7 @@ func TestLongOutputIsTruncatedToHeadAndTail(t *testing.T) {
 
 func TestASmallContextGetsLess(t *testing.T) {
 	b := newBench(t)
-	b.chat.Status.Context = &v1alpha1.ContextStatus{Limit: 4000}
+	b.chat.Status.Context = &v1beta1.ContextStatus{Limit: 4000}
 	b.agent.Run = func(p *fakeworkspace.Process) { p.Say(strings.Repeat("\"", 100_000)); p.Exit(0) }
 	if output, _ := b.good("execute", `{"command":"make"}`)["output"].(string); len(output) > 8<<10 {
 		t.Errorf("got %d bytes", len(output)) // Each is two in JSON, and bench.call looks at the whole.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
@@ -210,7 +210,7 @@ func TestASearchByNameListsPaths(t *testing.T) {
 
 func TestMatchesThatDoNotFitAreLeftOut(t *testing.T) {
 	b := newBench(t)
-	b.chat.Status.Context = &v1alpha1.ContextStatus{Limit: 1000}
+	b.chat.Status.Context = &v1beta1.ContextStatus{Limit: 1000}
 	reply := &protocol.SearchResponse{}
 	for i := range 2000 {
 		reply.Matches = append(reply.Matches,

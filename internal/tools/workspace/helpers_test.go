@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/test/kit/check"
@@ -28,14 +28,14 @@ type only struct {
 	err    error
 }
 
-func (o only) Of(context.Context, *v1alpha1.Chat) (*client.Client, error) { return o.client, o.err }
+func (o only) Of(context.Context, *v1beta1.Chat) (*client.Client, error) { return o.client, o.err }
 
 // bench is the tools at one workspace.
 type bench struct {
 	t     *testing.T
 	agent *fakeworkspace.Agent
 	tools map[string]tools.Tool
-	chat  *v1alpha1.Chat
+	chat  *v1beta1.Chat
 	ctx   context.Context
 	// interrupt interrupts the chat.
 	interrupt func()
@@ -47,7 +47,7 @@ type bench struct {
 	mu    sync.Mutex
 	shown []string
 	// attached are the files that came with results.
-	attached []v1alpha1.MessageFile
+	attached []v1beta1.MessageFile
 }
 
 // second is how long a second of a tool's timeouts lasts here.
@@ -61,7 +61,7 @@ func newBench(t *testing.T) *bench {
 // newBenchAt is the tools at the workspace of this agent.
 func newBenchAt(t *testing.T, agent *fakeworkspace.Agent) *bench {
 	t.Helper()
-	b := &bench{t: t, agent: agent, chat: &v1alpha1.Chat{}, alive: func() {}}
+	b := &bench{t: t, agent: agent, chat: &v1beta1.Chat{}, alive: func() {}}
 	b.chat.UID = fakeworkspace.Chat
 	b.use(Options{Workspaces: only{client: agent.Client()}, Now: time.Now})
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -105,13 +105,13 @@ func quick(all []tools.Tool) []tools.Tool {
 func (b *bench) call(tool, input string) (map[string]any, error) {
 	b.t.Helper()
 	text, err := b.tools[tool].Run(b.ctx, tools.Call{
-		ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: b.key(),
+		ToolCall: v1beta1.ToolCall{ID: "call_1", Input: input}, Key: b.key(),
 		Chat: b.chat, Alive: b.alive, Show: func(piece string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.shown = append(b.shown, piece)
 		},
-		Attach: func(file v1alpha1.MessageFile) bool {
+		Attach: func(file v1beta1.MessageFile) bool {
 			b.attached = append(b.attached, file)
 			return true
 		},

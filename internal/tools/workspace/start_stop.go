@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )
@@ -16,7 +16,7 @@ import (
 const offeredOwners = "chats that have a workspace, not by podRef, and are no sub-chats"
 
 // ownsWorkspace reports whether the chat may start and stop its workspace: that of a sub-chat is its parent's.
-func (c *common) ownsWorkspace(chat *v1alpha1.Chat) bool {
+func (c *common) ownsWorkspace(chat *v1beta1.Chat) bool {
 	own := chat.Spec.Workspace
 	return chat.Spec.ParentRef == nil && (own == nil || own.PodRef == nil) && c.hasWorkspace(chat)
 }
@@ -91,6 +91,6 @@ func (t stop) Run(_ context.Context, call tools.Call) (string, error) {
 		Note: "It stops after this step. The next call that needs it starts it again."})
 }
 
-func stopWorkspace(v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
-	return &v1alpha1.WorkspaceChange{Stop: true}
+func stopWorkspace(v1beta1.ToolResult) *v1beta1.WorkspaceChange {
+	return &v1beta1.WorkspaceChange{Stop: true}
 }

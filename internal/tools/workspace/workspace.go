@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
@@ -27,7 +27,7 @@ import (
 // Workspaces finds the workspace of a chat.
 type Workspaces interface {
 	// Of returns a client of the agent in the chat's workspace. It may wait until there is one. The model reads its error.
-	Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
+	Of(ctx context.Context, chat *v1beta1.Chat) (*client.Client, error)
 }
 
 // Options of the tools. All are required but Has.
@@ -35,7 +35,7 @@ type Options struct {
 	Workspaces Workspaces
 	// Has reports whether a chat has a workspace. Other chats are offered the tools only if they name them. Default: every
 	// chat has one.
-	Has func(chat *v1alpha1.Chat) bool
+	Has func(chat *v1beta1.Chat) bool
 	Now func() time.Time
 }
 
@@ -63,7 +63,7 @@ type common struct {
 	timeout func(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc)
 }
 
-func (c *common) hasWorkspace(chat *v1alpha1.Chat) bool {
+func (c *common) hasWorkspace(chat *v1beta1.Chat) bool {
 	return c.options.Has == nil || c.options.Has(chat)
 }
 
@@ -77,7 +77,7 @@ func (c *common) readTraits() tools.Traits {
 const maxReason = 2 << 10
 
 // Open returns a client of the agent in the chat's workspace. The error is for the model.
-func Open(ctx context.Context, all Workspaces, chat *v1alpha1.Chat) (*client.Client, error) {
+func Open(ctx context.Context, all Workspaces, chat *v1beta1.Chat) (*client.Client, error) {
 	workspace, err := all.Of(ctx, chat)
 	switch {
 	case err == nil:

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 )
 
@@ -53,7 +53,7 @@ const (
 
 // Facts about a workspace.
 type Facts struct {
-	Workspace *v1alpha1.Workspace
+	Workspace *v1beta1.Workspace
 	// TemplateMissing is set if there is no such template. TemplateError says what is wrong with it, or with a value.
 	TemplateMissing bool
 	TemplateError   string
@@ -63,7 +63,7 @@ type Facts struct {
 	// Pod of the workspace: the one of its name, that of its sandbox, or the one that podRef names; nil: there is none.
 	Pod *corev1.Pod
 	// Sharers are the other workspaces whose podRef names that pod.
-	Sharers []v1alpha1.Workspace
+	Sharers []v1beta1.Workspace
 	// Claim of the workspace's name; nil: there is none.
 	Claim *corev1.PersistentVolumeClaim
 	// Pool has the objects of a warm pool; nil: the source is none.
@@ -86,7 +86,7 @@ type Plan struct {
 	// Act to perform before the next decision.
 	Act     Act
 	Summary conditions.Summary
-	Phase   v1alpha1.WorkspacePhase
+	Phase   v1beta1.WorkspacePhase
 	// After is when to decide again without an event; zero: never.
 	After time.Duration
 }
@@ -118,7 +118,7 @@ func Decide(f *Facts) Plan {
 func decideTemplate(f *Facts) Plan {
 	switch {
 	case f.foreignObject() != "":
-		return failed(v1alpha1.ReasonNameConflict,
+		return failed(v1beta1.ReasonNameConflict,
 			f.foreignObject()+" has the name that this workspace's own needs: delete it").
 			after(retry)
 	case f.hasWrongOwner():
@@ -210,12 +210,12 @@ func start(f *Facts) Plan {
 	case f.TemplateMissing:
 		return awaitTemplate(f)
 	case f.TemplateError != "":
-		return failed(v1alpha1.ReasonTemplateInvalid,
+		return failed(v1beta1.ReasonTemplateInvalid,
 			"PodTemplate "+f.Workspace.Spec.Source.PodTemplateRef.Name+": "+f.TemplateError)
 	case f.Refused != "" && f.RefusedAct == CreateClaim:
-		return failed(v1alpha1.ReasonStorageRejected, f.Refused).after(retry)
+		return failed(v1beta1.ReasonStorageRejected, f.Refused).after(retry)
 	case f.Refused != "":
-		return failed(v1alpha1.ReasonPodRejected, f.Refused).after(retry)
+		return failed(v1beta1.ReasonPodRejected, f.Refused).after(retry)
 	case f.Claim != nil:
 		return startWithClaim(f)
 	case f.NeedsClaim:
@@ -229,7 +229,7 @@ func startWithClaim(f *Facts) Plan {
 	case !f.Claim.DeletionTimestamp.IsZero():
 		return awaitClaimRemoval(f)
 	case f.Claim.Status.Phase == corev1.ClaimLost:
-		return failed(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
+		return failed(v1beta1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
 			" is gone, and the files with it: delete the claim to begin with an empty one")
 	}
 	return pending(CreatePod, "its pod is being created")
@@ -241,17 +241,17 @@ func awaitClaimRemoval(f *Facts) Plan {
 	if left := StartPatience - f.Now.Sub(f.Claim.DeletionTimestamp.Time); left > 0 {
 		return pending(Nothing, "its storage is being removed").after(left)
 	}
-	return failed(v1alpha1.ReasonStorageLost, "PersistentVolumeClaim "+f.Claim.Name+
+	return failed(v1beta1.ReasonStorageLost, "PersistentVolumeClaim "+f.Claim.Name+
 		" is being removed, and something keeps it: end what uses it, and see its finalizers")
 }
 
 func awaitTemplate(f *Facts) Plan {
 	message := "there is no PodTemplate " + f.Workspace.Spec.Source.PodTemplateRef.Name + " with the label " +
-		v1alpha1.LabelWorkspaceTemplate + "=true in this namespace: create it, or name another one"
+		v1beta1.LabelWorkspaceTemplate + "=true in this namespace: create it, or name another one"
 	if left := Patience - f.Now.Sub(f.Workspace.CreationTimestamp.Time); left > 0 {
-		return working(Nothing, v1alpha1.WorkspacePhasePending, v1alpha1.ReasonTemplateNotFound, message).after(left)
+		return working(Nothing, v1beta1.WorkspacePhasePending, v1beta1.ReasonTemplateNotFound, message).after(left)
 	}
-	return failed(v1alpha1.ReasonTemplateNotFound, message)
+	return failed(v1beta1.ReasonTemplateNotFound, message)
 }
 
 // awaitPodRemoval waits for the removal of a pod. Its deletion time is the end of its grace period.
@@ -272,21 +272,21 @@ func stopped(f *Facts) Plan {
 	if f.Workspace.Spec.Suspend {
 		why = "it has no pod, and gets none until spec.suspend is false"
 	}
-	return Plan{Phase: v1alpha1.WorkspacePhaseStopped, Summary: conditions.Done(v1alpha1.ReasonWorkspaceStopped, why)}
+	return Plan{Phase: v1beta1.WorkspacePhaseStopped, Summary: conditions.Done(v1beta1.ReasonWorkspaceStopped, why)}
 }
 
 func pending(act Act, message string) Plan {
-	return working(act, v1alpha1.WorkspacePhasePending, v1alpha1.ReasonPodStarting, message)
+	return working(act, v1beta1.WorkspacePhasePending, v1beta1.ReasonPodStarting, message)
 }
 
 func stopping(act Act, message string) Plan {
-	return working(act, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, message)
+	return working(act, v1beta1.WorkspacePhaseStopping, v1beta1.ReasonPodStopping, message)
 }
 
-func working(act Act, phase v1alpha1.WorkspacePhase, reason v1alpha1.ConditionReason, message string) Plan {
+func working(act Act, phase v1beta1.WorkspacePhase, reason v1beta1.ConditionReason, message string) Plan {
 	return Plan{Act: act, Summary: conditions.Working(reason, message), Phase: phase}
 }
 
-func failed(reason v1alpha1.ConditionReason, message string) Plan {
-	return Plan{Summary: conditions.Failed(reason, message), Phase: v1alpha1.WorkspacePhaseFailed}
+func failed(reason v1beta1.ConditionReason, message string) Plan {
+	return Plan{Summary: conditions.Failed(reason, message), Phase: v1beta1.WorkspacePhaseFailed}
 }

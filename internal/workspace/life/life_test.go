@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/check"
 )
@@ -23,11 +23,11 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 func micro(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(now.Add(-d)) }
 
 // workspace was created a minute ago and is to run.
-func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
-	w := &v1alpha1.Workspace{
+func workspace(change ...func(*v1beta1.Workspace)) *v1beta1.Workspace {
+	w := &v1beta1.Workspace{
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "w", CreationTimestamp: ago(time.Minute)},
-		Spec: v1alpha1.WorkspaceSpec{Source: v1alpha1.WorkspaceSource{
-			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}},
+		Spec: v1beta1.WorkspaceSpec{Source: v1beta1.WorkspaceSource{
+			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}},
 	}
 	for _, c := range change {
 		c(w)
@@ -35,21 +35,21 @@ func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
 	return w
 }
 
-func suspended(w *v1alpha1.Workspace) { w.Spec.Suspend = true }
+func suspended(w *v1beta1.Workspace) { w.Spec.Suspend = true }
 
-func old(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(time.Hour) }
+func old(w *v1beta1.Workspace) { w.CreationTimestamp = ago(time.Hour) }
 
-func needed(since time.Duration) func(*v1alpha1.Workspace) {
-	return func(w *v1alpha1.Workspace) { w.Spec.NeededAt = new(micro(since)) }
+func needed(since time.Duration) func(*v1beta1.Workspace) {
+	return func(w *v1beta1.Workspace) { w.Spec.NeededAt = new(micro(since)) }
 }
 
-func idle(seconds int32) func(*v1alpha1.Workspace) {
-	return func(w *v1alpha1.Workspace) { w.Spec.Source.IdleSeconds = &seconds }
+func idle(seconds int32) func(*v1beta1.Workspace) {
+	return func(w *v1beta1.Workspace) { w.Spec.Source.IdleSeconds = &seconds }
 }
 
 // wasReady is a status that says that the pod of UID "p" was ready.
-func wasReady(w *v1alpha1.Workspace) {
-	w.Status.Phase, w.Status.Pod = v1alpha1.WorkspacePhaseReady, &v1alpha1.WorkspacePod{Name: "pod", UID: "p"}
+func wasReady(w *v1beta1.Workspace) {
+	w.Status.Phase, w.Status.Pod = v1beta1.WorkspacePhaseReady, &v1beta1.WorkspacePod{Name: "pod", UID: "p"}
 }
 
 func owned() []metav1.OwnerReference {
@@ -111,9 +111,9 @@ func removed(c *corev1.PersistentVolumeClaim, since time.Duration) *corev1.Persi
 // outcome is what a test expects of a plan.
 type outcome struct {
 	act    Act
-	phase  v1alpha1.WorkspacePhase
+	phase  v1beta1.WorkspacePhase
 	ready  metav1.ConditionStatus
-	reason v1alpha1.ConditionReason
+	reason v1beta1.ConditionReason
 	says   string
 	after  time.Duration
 }
@@ -126,37 +126,37 @@ func (o outcome) check(t *testing.T, p Plan) {
 	check.Equal(t, "plan", o, got, cmp.AllowUnexported(outcome{}))
 }
 
-func fails(reason v1alpha1.ConditionReason, says string, after time.Duration) outcome {
-	return outcome{Nothing, v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, reason, says, after}
+func fails(reason v1beta1.ConditionReason, says string, after time.Duration) outcome {
+	return outcome{Nothing, v1beta1.WorkspacePhaseFailed, metav1.ConditionFalse, reason, says, after}
 }
 
 func isReadyFor(after time.Duration) outcome {
-	const ready = v1alpha1.WorkspacePhaseReady
-	return outcome{Nothing, ready, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", after}
+	const ready = v1beta1.WorkspacePhaseReady
+	return outcome{Nothing, ready, metav1.ConditionTrue, v1beta1.ReasonWorkspaceReady, "pod", after}
 }
 
 func isStopped(says string) outcome {
-	return outcome{Nothing, v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, says, 0}
+	return outcome{Nothing, v1beta1.WorkspacePhaseStopped, metav1.ConditionTrue, v1beta1.ReasonWorkspaceStopped, says, 0}
 }
 
 func pends(act Act, says string, after time.Duration) outcome {
-	return outcome{act, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, says, after}
+	return outcome{act, v1beta1.WorkspacePhasePending, metav1.ConditionUnknown, v1beta1.ReasonPodStarting, says, after}
 }
 
-func waitsFor(reason v1alpha1.ConditionReason, says string, after time.Duration) outcome {
-	return outcome{Nothing, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, reason, says, after}
+func waitsFor(reason v1beta1.ConditionReason, says string, after time.Duration) outcome {
+	return outcome{Nothing, v1beta1.WorkspacePhasePending, metav1.ConditionUnknown, reason, says, after}
 }
 
-func starts(reason v1alpha1.ConditionReason, says string, after time.Duration) outcome {
-	return outcome{Nothing, v1alpha1.WorkspacePhaseStarting, metav1.ConditionUnknown, reason, says, after}
+func starts(reason v1beta1.ConditionReason, says string, after time.Duration) outcome {
+	return outcome{Nothing, v1beta1.WorkspacePhaseStarting, metav1.ConditionUnknown, reason, says, after}
 }
 
 func stops(act Act, says string, after time.Duration) outcome {
-	return outcome{act, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, says, after}
+	return outcome{act, v1beta1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1beta1.ReasonPodStopping, says, after}
 }
 
 func replaces(says string) outcome {
-	return outcome{RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodLost, says, 0}
+	return outcome{RemovePod, v1beta1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1beta1.ReasonPodLost, says, 0}
 }
 
 func TestLife(t *testing.T) {
@@ -172,56 +172,56 @@ func TestLife(t *testing.T) {
 			pends(CreatePod, "being created", 0)},
 		"the volume is gone: a person is told": {
 			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimLost)},
-			fails(v1alpha1.ReasonStorageLost, "delete the claim", 0)},
+			fails(v1beta1.ReasonStorageLost, "delete the claim", 0)},
 		"its claim is being removed: that is waited for": {
 			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimBound), time.Minute)},
 			pends(Nothing, "is being removed", 4*time.Minute)},
 		"its claim is being removed, and something keeps it: a person is told": {
 			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimLost), 5*time.Minute)},
-			fails(v1alpha1.ReasonStorageLost, "something keeps it", 0)},
+			fails(v1beta1.ReasonStorageLost, "something keeps it", 0)},
 		"a claim of a stranger: a person is told": {
 			Facts{Workspace: workspace(), Claim: &corev1.PersistentVolumeClaim{}},
-			fails(v1alpha1.ReasonNameConflict, "PersistentVolumeClaim", 10*time.Second)},
+			fails(v1beta1.ReasonNameConflict, "PersistentVolumeClaim", 10*time.Second)},
 		"a pod of a stranger: a person is told, and it stays": {
 			Facts{Workspace: workspace(suspended), Pod: pod(0, foreign)},
-			fails(v1alpha1.ReasonNameConflict, "Pod pod", 10*time.Second)},
+			fails(v1beta1.ReasonNameConflict, "Pod pod", 10*time.Second)},
 		"no template yet: it is waited for": {
-			Facts{Workspace: workspace(func(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(4 * time.Second) }),
+			Facts{Workspace: workspace(func(w *v1beta1.Workspace) { w.CreationTimestamp = ago(4 * time.Second) }),
 				TemplateMissing: true},
-			waitsFor(v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 6*time.Second)},
+			waitsFor(v1beta1.ReasonTemplateNotFound, "no PodTemplate go", 6*time.Second)},
 		"no template after ten seconds: a person is told": {
 			Facts{Workspace: workspace(), TemplateMissing: true},
-			fails(v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 0)},
+			fails(v1beta1.ReasonTemplateNotFound, "no PodTemplate go", 0)},
 		"a wrong template: its error is told": {
 			Facts{Workspace: workspace(), TemplateError: "no image"},
-			fails(v1alpha1.ReasonTemplateInvalid, "PodTemplate go: no image", 0)},
+			fails(v1beta1.ReasonTemplateInvalid, "PodTemplate go: no image", 0)},
 		"a template that is missing while the pod runs: nothing changes": {
 			Facts{Workspace: workspace(), TemplateMissing: true, Pod: pod(time.Minute, isReady)},
 			isReadyFor(29 * time.Minute)},
 		"the claim is refused: the API server's words, and again later": {
 			Facts{Workspace: workspace(), NeedsClaim: true, Refused: "exceeded quota", RefusedAct: CreateClaim},
-			fails(v1alpha1.ReasonStorageRejected, "exceeded quota", 10*time.Second)},
+			fails(v1beta1.ReasonStorageRejected, "exceeded quota", 10*time.Second)},
 		"the pod is refused: the API server's words, and again later": {
 			Facts{Workspace: workspace(), Refused: "violates PodSecurity", RefusedAct: CreatePod},
-			fails(v1alpha1.ReasonPodRejected, "violates PodSecurity", 10*time.Second)},
+			fails(v1beta1.ReasonPodRejected, "violates PodSecurity", 10*time.Second)},
 		"its pod is not scheduled: the scheduler's words": {
 			Facts{Workspace: workspace(), Pod: pod(time.Minute, unscheduled)},
-			starts(v1alpha1.ReasonPodStarting, "Unschedulable: 0/3 nodes", 4*time.Minute)},
+			starts(v1beta1.ReasonPodStarting, "Unschedulable: 0/3 nodes", 4*time.Minute)},
 		"its image is not to be had: the kubelet's words": {
 			Facts{Workspace: workspace(), Pod: pod(time.Minute, pulling)},
-			starts(v1alpha1.ReasonPodStarting, "ImagePullBackOff", 4*time.Minute)},
+			starts(v1beta1.ReasonPodStarting, "ImagePullBackOff", 4*time.Minute)},
 		"its kubelet holds it and says nothing of it in its status: where to look is told": {
 			Facts{Workspace: workspace(), Pod: pod(6 * time.Minute)},
-			fails(v1alpha1.ReasonPodNotStarting, "the Events of Pod pod say", 0)},
+			fails(v1beta1.ReasonPodNotStarting, "the Events of Pod pod say", 0)},
 		"its pod does not start in time: a person is told": {
 			Facts{Workspace: workspace(), Pod: pod(6*time.Minute, pulling)},
-			fails(v1alpha1.ReasonPodNotStarting, "ImagePullBackOff", 0)},
+			fails(v1beta1.ReasonPodNotStarting, "ImagePullBackOff", 0)},
 		"its pod starts after all: it is ready": {
 			Facts{Workspace: workspace(), ActiveAt: now, Pod: pod(9*time.Minute, isReady)},
 			isReadyFor(30 * time.Minute)},
 		"its pod was ready a moment ago: it may come back": {
 			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 20*time.Second))},
-			starts(v1alpha1.ReasonPodLost, "ContainersNotReady", 40*time.Second)},
+			starts(v1beta1.ReasonPodLost, "ContainersNotReady", 40*time.Second)},
 		"its pod was ready a minute ago: it is replaced": {
 			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionUnknown, time.Minute))},
 			replaces("replaced")},

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/pods/podstate"
 )
@@ -15,12 +15,12 @@ import (
 // superviseOwn makes the plan for a pod that Parley has created.
 func superviseOwn(f *Facts) Plan {
 	if f.hasEnded() {
-		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
+		return working(RemovePod, v1beta1.WorkspacePhaseStopping, v1beta1.ReasonPodLost,
 			"its pod ended and is replaced: "+podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message))
 	}
 	p, lost := observe(f)
 	if lost != "" && p.After <= 0 {
-		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
+		return working(RemovePod, v1beta1.WorkspacePhaseStopping, v1beta1.ReasonPodLost,
 			"its pod does not answer and is replaced: "+lost)
 	}
 	return p
@@ -45,8 +45,8 @@ func observe(f *Facts) (p Plan, lost string) {
 
 // runningPlan is the plan for a ready pod until it may be idle.
 func runningPlan(f *Facts) Plan {
-	p := Plan{Phase: v1alpha1.WorkspacePhaseReady,
-		Summary: conditions.Done(v1alpha1.ReasonWorkspaceReady, "commands run in pod "+f.Pod.Name)}
+	p := Plan{Phase: v1beta1.WorkspacePhaseReady,
+		Summary: conditions.Done(v1beta1.ReasonWorkspaceReady, "commands run in pod "+f.Pod.Name)}
 	if left := f.idleIn(); left < forever {
 		p.After = left
 	}
@@ -56,9 +56,9 @@ func runningPlan(f *Facts) Plan {
 // wasReady reports whether the status says that this pod was ready.
 func (f *Facts) wasReady(ready *corev1.PodCondition) bool {
 	status := &f.Workspace.Status
-	reason := v1alpha1.ReasonOf(meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady))
+	reason := v1beta1.ReasonOf(meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady))
 	return ready != nil && status.Pod != nil && status.Pod.UID == string(f.Pod.UID) &&
-		(status.Phase == v1alpha1.WorkspacePhaseReady || reason == v1alpha1.ReasonPodLost)
+		(status.Phase == v1beta1.WorkspacePhaseReady || reason == v1beta1.ReasonPodLost)
 }
 
 // lostPlan is the plan for a pod that was ready and is not, and why it is not.
@@ -67,7 +67,7 @@ func lostPlan(f *Facts, ready *corev1.PodCondition) (Plan, string) {
 	if why == "" {
 		why = podstate.Words(ready.Reason, ready.Message)
 	}
-	return working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodLost, "its pod does not answer: "+why).
+	return working(Nothing, v1beta1.WorkspacePhaseStarting, v1beta1.ReasonPodLost, "its pod does not answer: "+why).
 		after(max(0, LostPatience-f.Now.Sub(ready.LastTransitionTime.Time))), why
 }
 
@@ -78,7 +78,7 @@ func startingPlan(f *Facts) Plan {
 		why = "its containers are being created; the Events of Pod " + f.Pod.Name + " say what holds them"
 	}
 	if left := StartPatience - f.Now.Sub(f.Pod.CreationTimestamp.Time); left > 0 {
-		return working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, why).after(left)
+		return working(Nothing, v1beta1.WorkspacePhaseStarting, v1beta1.ReasonPodStarting, why).after(left)
 	}
-	return failed(v1alpha1.ReasonPodNotStarting, "its pod has not started within "+StartPatience.String()+": "+why)
+	return failed(v1beta1.ReasonPodNotStarting, "its pod has not started within "+StartPatience.String()+": "+why)
 }

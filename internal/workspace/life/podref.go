@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/pods/podstate"
@@ -22,20 +22,20 @@ func decidePodRef(f *Facts) Plan {
 	name := f.Workspace.Spec.Source.PodRef.Name
 	switch {
 	case f.Workspace.Spec.Suspend:
-		return Plan{Phase: v1alpha1.WorkspacePhaseStopped, Summary: conditions.Done(v1alpha1.ReasonWorkspaceStopped,
+		return Plan{Phase: v1beta1.WorkspacePhaseStopped, Summary: conditions.Done(v1beta1.ReasonWorkspaceStopped,
 			"Pod "+name+" is not used until spec.suspend is false")}
 	case f.Pod == nil:
-		return awaitOthers(f, v1alpha1.ReasonPodNotFound, v1alpha1.ReasonPodNotFound, Patience, "there is no Pod "+name+
+		return awaitOthers(f, v1beta1.ReasonPodNotFound, v1beta1.ReasonPodNotFound, Patience, "there is no Pod "+name+
 			" with the label parley.dev/component=workspace in this namespace: create it, with Parley's workspace agent, or "+
 			"name another one")
 	case f.notOffered() != "":
-		return failed(v1alpha1.ReasonPodNotFound, f.notOffered())
+		return failed(v1beta1.ReasonPodNotFound, f.notOffered())
 	case !f.Pod.DeletionTimestamp.IsZero():
-		return awaitOthers(f, v1alpha1.ReasonPodLost, v1alpha1.ReasonPodLost, StartPatience, "Pod "+name+
+		return awaitOthers(f, v1beta1.ReasonPodLost, v1beta1.ReasonPodLost, StartPatience, "Pod "+name+
 			" is being removed, and the next one of its name is waited for: create it, or name another one")
 	}
 	if taken := f.taken(); taken != "" {
-		return failed(v1alpha1.ReasonPodInUse, taken)
+		return failed(v1beta1.ReasonPodInUse, taken)
 	}
 	return observeForeign(f, "create it again, or name another one")
 }
@@ -56,31 +56,31 @@ func (f *Facts) notOffered() string {
 // observeForeign makes the plan for a pod that Parley neither creates nor removes.
 func observeForeign(f *Facts, advice string) Plan {
 	if f.hasEnded() {
-		return awaitOthers(f, v1alpha1.ReasonPodLost, v1alpha1.ReasonPodLost, LostPatience, "Pod "+f.Pod.Name+" ended: "+
+		return awaitOthers(f, v1beta1.ReasonPodLost, v1beta1.ReasonPodLost, LostPatience, "Pod "+f.Pod.Name+" ended: "+
 			podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message)+"; "+advice)
 	}
 	p, lost := observe(f)
 	if lost != "" && p.After <= 0 {
-		return failed(v1alpha1.ReasonPodLost, "Pod "+f.Pod.Name+" does not answer: "+lost+"; "+advice)
+		return failed(v1beta1.ReasonPodLost, "Pod "+f.Pod.Name+" does not answer: "+lost+"; "+advice)
 	}
 	return p
 }
 
 // awaitOthers waits for other controllers or people, for so long since the workspace was last ready or stopped, or was
 // created. Then it fails until they have acted.
-func awaitOthers(f *Facts, reason, failure v1alpha1.ConditionReason, patience time.Duration, message string) Plan {
+func awaitOthers(f *Facts, reason, failure v1beta1.ConditionReason, patience time.Duration, message string) Plan {
 	left := patience - f.Now.Sub(f.waitingSince())
-	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1alpha1.ConditionReady)
-	hasFailed := ready != nil && ready.Status == metav1.ConditionFalse && v1alpha1.ReasonOf(ready) == failure
+	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1beta1.ConditionReady)
+	hasFailed := ready != nil && ready.Status == metav1.ConditionFalse && v1beta1.ReasonOf(ready) == failure
 	if hasFailed || left <= 0 {
 		return failed(failure, message)
 	}
-	return working(Nothing, v1alpha1.WorkspacePhasePending, reason, message).after(left)
+	return working(Nothing, v1beta1.WorkspacePhasePending, reason, message).after(left)
 }
 
 // waitingSince is when the workspace was last ready or stopped; now, if it is.
 func (f *Facts) waitingSince() time.Time {
-	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1beta1.ConditionReady)
 	switch {
 	case ready == nil:
 		return f.Workspace.CreationTimestamp.Time
@@ -94,7 +94,7 @@ func (f *Facts) waitingSince() time.Time {
 // the first chat that sends a request, until the pod is recreated. Only the agent knows which chat that is. It refuses
 // others, so a wrong guess has no effect but this message.
 func (f *Facts) taken() string {
-	all := append([]v1alpha1.Workspace{*f.Workspace}, f.Sharers...)
+	all := append([]v1beta1.Workspace{*f.Workspace}, f.Sharers...)
 	first := slices.MinFunc(all, f.byUse)
 	switch {
 	case !f.usesPod(&first) && slices.ContainsFunc(all, f.wasRefusedPod):
@@ -108,7 +108,7 @@ func (f *Facts) taken() string {
 }
 
 // byUse sorts the workspaces that name the pod: the one that uses it, else the oldest one.
-func (f *Facts) byUse(a, b v1alpha1.Workspace) int {
+func (f *Facts) byUse(a, b v1beta1.Workspace) int {
 	if uses := f.usesPod(&a); uses != f.usesPod(&b) {
 		if uses {
 			return -1
@@ -119,14 +119,14 @@ func (f *Facts) byUse(a, b v1alpha1.Workspace) int {
 }
 
 // usesPod reports whether the status of a workspace names this pod as its own.
-func (f *Facts) usesPod(w *v1alpha1.Workspace) bool {
+func (f *Facts) usesPod(w *v1beta1.Workspace) bool {
 	return w.Status.Pod != nil && w.Status.Pod.UID == string(f.Pod.UID) && !f.wasRefusedPod(*w)
 }
 
 // wasRefusedPod reports whether the status of a workspace says that this pod is another's. That remains when the other
 // workspace is gone.
-func (f *Facts) wasRefusedPod(w v1alpha1.Workspace) bool {
-	ready := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
+func (f *Facts) wasRefusedPod(w v1beta1.Workspace) bool {
+	ready := meta.FindStatusCondition(w.Status.Conditions, v1beta1.ConditionReady)
 	return w.Status.Pod != nil && w.Status.Pod.UID == string(f.Pod.UID) &&
-		v1alpha1.ReasonOf(ready) == v1alpha1.ReasonPodInUse
+		v1beta1.ReasonOf(ready) == v1beta1.ReasonPodInUse
 }

@@ -9,7 +9,7 @@ import (
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podstate"
 )
 
@@ -31,17 +31,17 @@ func (p *Pool) isSuspended() bool {
 func decideWarmPool(f *Facts) Plan {
 	switch {
 	case !f.Pool.Installed:
-		return failed(v1alpha1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox (agents.x-k8s.io/v1beta1"+
+		return failed(v1beta1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox (agents.x-k8s.io/v1beta1"+
 			" and extensions.agents.x-k8s.io/v1beta1), which warmPoolRef needs: install it").after(retry)
 	case f.Pool.Claim != nil && !metav1.IsControlledBy(f.Pool.Claim, f.Workspace):
-		return failed(v1alpha1.ReasonNameConflict, "SandboxClaim "+f.Pool.Claim.Name+
+		return failed(v1beta1.ReasonNameConflict, "SandboxClaim "+f.Pool.Claim.Name+
 			" has the name that this workspace's own needs: delete it").after(retry)
 	case !f.needsPod():
 		return suspend(f)
 	case f.Pool.Sandbox == nil:
 		return claimSandbox(f)
 	case f.Pool.isSuspended():
-		return working(ResumeSandbox, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, "its sandbox is resumed")
+		return working(ResumeSandbox, v1beta1.WorkspacePhaseStarting, v1beta1.ReasonPodStarting, "its sandbox is resumed")
 	case f.Pod == nil:
 		return awaitSandbox(f, "Sandbox "+f.Pool.Sandbox.Name+" has no pod yet: "+
 			readyMessage(f.Pool.Sandbox.Status.Conditions))
@@ -70,7 +70,7 @@ func claimSandbox(f *Facts) Plan {
 	claim := f.Pool.Claim
 	switch {
 	case f.Refused != "":
-		return failed(v1alpha1.ReasonPodRejected, f.Refused).after(retry)
+		return failed(v1beta1.ReasonPodRejected, f.Refused).after(retry)
 	case claim == nil:
 		return pending(CreateSandboxClaim, "a sandbox is being claimed")
 	case !claim.DeletionTimestamp.IsZero():
@@ -82,7 +82,7 @@ func claimSandbox(f *Facts) Plan {
 
 // awaitSandbox waits for agent-sandbox.
 func awaitSandbox(f *Facts, message string) Plan {
-	return awaitOthers(f, v1alpha1.ReasonPodStarting, v1alpha1.ReasonPodNotStarting, StartPatience, message)
+	return awaitOthers(f, v1beta1.ReasonPodStarting, v1beta1.ReasonPodNotStarting, StartPatience, message)
 }
 
 // readyMessage is the message of the condition Ready.

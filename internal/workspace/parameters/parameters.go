@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // maxParameters bounds the parameters of a template, and maxAllowed the allowed values of one.
@@ -74,17 +74,17 @@ func (p Place) Split() (kind, name string) {
 
 // Of reads the parameters from the annotations of a template.
 func Of(annotations map[string]string) ([]Parameter, error) {
-	text := annotations[v1alpha1.AnnotationParameters]
+	text := annotations[v1beta1.AnnotationParameters]
 	if text == "" {
 		return nil, nil
 	}
 	var all []Parameter
 	if err := yaml.UnmarshalStrict([]byte(text), &all); err != nil {
-		return nil, fmt.Errorf("annotation %s is no list of parameters: %w", v1alpha1.AnnotationParameters, err)
+		return nil, fmt.Errorf("annotation %s is no list of parameters: %w", v1beta1.AnnotationParameters, err)
 	}
 	if len(all) > maxParameters {
 		return nil, fmt.Errorf("annotation %s has %d parameters; a template has at most %d",
-			v1alpha1.AnnotationParameters, len(all), maxParameters)
+			v1beta1.AnnotationParameters, len(all), maxParameters)
 	}
 	for i := range all {
 		p := &all[i]
@@ -204,7 +204,7 @@ func (p *Parameter) fits(value string) error {
 }
 
 // Values of all parameters: those of the chat, and else the defaults.
-func Values(declared []Parameter, set []v1alpha1.WorkspaceParameter) (map[string]string, error) {
+func Values(declared []Parameter, set []v1beta1.WorkspaceParameter) (map[string]string, error) {
 	values := map[string]string{}
 	for _, v := range set {
 		p := find(declared, v.Name)

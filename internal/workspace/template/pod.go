@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/parameters"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -67,10 +67,10 @@ func (o *Objects) Hash() string {
 
 // Name of the pod and of the claim of a workspace. It follows from the workspace's UID, so that no object can have it
 // before.
-func Name(w *v1alpha1.Workspace) string { return "parley-workspace-" + string(w.UID) }
+func Name(w *v1beta1.Workspace) string { return "parley-workspace-" + string(w.UID) }
 
 // Render renders the objects of the workspace. The error says what is wrong with the template or with a value.
-func Render(w *v1alpha1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, error) {
+func Render(w *v1beta1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, error) {
 	declared, err := parameters.Of(t.Annotations)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Render(w *v1alpha1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects,
 		return nil, err
 	}
 	r := &rendering{settings: s, workspace: w, spec: t.Template.Spec.DeepCopy(), labels: map[string]string{},
-		directory: cmp.Or(t.Annotations[v1alpha1.AnnotationDirectory], v1alpha1.DefaultWorkspaceDirectory)}
+		directory: cmp.Or(t.Annotations[v1beta1.AnnotationDirectory], v1beta1.DefaultWorkspaceDirectory)}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func DirectoryIn(pod *corev1.Pod) string {
 // rendering is the state of Render.
 type rendering struct {
 	settings  Settings
-	workspace *v1alpha1.Workspace
+	workspace *v1beta1.Workspace
 	spec      *corev1.PodSpec
 	labels    map[string]string
 	directory string
@@ -136,7 +136,7 @@ func (r *rendering) check() error {
 			"command, too", c.Name)
 	case !path.IsAbs(r.directory) || path.Clean(r.directory) != r.directory || r.directory == "/":
 		return fmt.Errorf("annotation %s is %q: give an absolute path below /, neither with . nor with .. in it",
-			v1alpha1.AnnotationDirectory, r.directory)
+			v1beta1.AnnotationDirectory, r.directory)
 	case r.spec.RestartPolicy != "" && r.spec.RestartPolicy != corev1.RestartPolicyAlways:
 		return fmt.Errorf("restartPolicy is %s: a workspace continues after a crash, so leave it out", r.spec.RestartPolicy)
 	}
@@ -180,7 +180,7 @@ func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/"
 
 // container that commands run in.
 func (r *rendering) container() *corev1.Container {
-	named := func(c corev1.Container) bool { return c.Name == v1alpha1.WorkspaceContainer }
+	named := func(c corev1.Container) bool { return c.Name == v1beta1.WorkspaceContainer }
 	if len(r.spec.Containers) == 0 {
 		return nil
 	}

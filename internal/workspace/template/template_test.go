@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -23,7 +23,7 @@ var settings = Settings{Image: "parley:test", Placement: ImageVolume,
 // podTemplate has one container, and the parameters that the text declares.
 func podTemplate(parameters string, change ...func(*corev1.PodTemplate)) *corev1.PodTemplate {
 	t := &corev1.PodTemplate{
-		ObjectMeta: metav1.ObjectMeta{Name: "go", Annotations: map[string]string{v1alpha1.AnnotationParameters: parameters}},
+		ObjectMeta: metav1.ObjectMeta{Name: "go", Annotations: map[string]string{v1beta1.AnnotationParameters: parameters}},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "main", Image: "golang:1"}}}},
 	}
@@ -33,21 +33,21 @@ func podTemplate(parameters string, change ...func(*corev1.PodTemplate)) *corev1
 	return t
 }
 
-func workspace(values ...string) *v1alpha1.Workspace {
-	ref := &v1alpha1.WorkspaceTemplateReference{Name: "go"}
+func workspace(values ...string) *v1beta1.Workspace {
+	ref := &v1beta1.WorkspaceTemplateReference{Name: "go"}
 	for i := 0; i < len(values); i += 2 {
-		ref.Parameters = append(ref.Parameters, v1alpha1.WorkspaceParameter{Name: values[i], Value: values[i+1]})
+		ref.Parameters = append(ref.Parameters, v1beta1.WorkspaceParameter{Name: values[i], Value: values[i+1]})
 	}
-	return &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "1234"},
-		Spec: v1alpha1.WorkspaceSpec{Source: v1alpha1.WorkspaceSource{PodTemplateRef: ref}}}
+	return &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "1234"},
+		Spec: v1beta1.WorkspaceSpec{Source: v1beta1.WorkspaceSource{PodTemplateRef: ref}}}
 }
 
-func withStorage(w *v1alpha1.Workspace, s v1alpha1.WorkspaceStorage) *v1alpha1.Workspace {
+func withStorage(w *v1beta1.Workspace, s v1beta1.WorkspaceStorage) *v1beta1.Workspace {
 	w.Spec.Source.PodTemplateRef.Storage = &s
 	return w
 }
 
-func render(t *testing.T, w *v1alpha1.Workspace, from *corev1.PodTemplate) *Objects {
+func render(t *testing.T, w *v1beta1.Workspace, from *corev1.PodTemplate) *Objects {
 	t.Helper()
 	o, err := Render(w, from, settings)
 	check.OK(t, err)
@@ -63,7 +63,7 @@ const version = "- {name: version, default: '1.27', allowed: ['1.26', '1.27'], p
 func TestInvalidTemplatesAndValuesAreRejectedWithAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		template  *corev1.PodTemplate
-		workspace *v1alpha1.Workspace
+		workspace *v1beta1.Workspace
 		says      string
 	}{
 		"no list":                     {podTemplate("name: x"), workspace(), "is no list of parameters"},
@@ -106,10 +106,10 @@ func TestInvalidTemplatesAndValuesAreRejectedWithAdvice(t *testing.T) {
 			t.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		}), workspace(), "restartPolicy is Never"},
 		"a directory that is the root": {podTemplate("", func(t *corev1.PodTemplate) {
-			t.Annotations[v1alpha1.AnnotationDirectory] = "/"
+			t.Annotations[v1beta1.AnnotationDirectory] = "/"
 		}), workspace(), "absolute path below /"},
 		"a directory that leads up": {podTemplate("", func(t *corev1.PodTemplate) {
-			t.Annotations[v1alpha1.AnnotationDirectory] = "/files/../etc"
+			t.Annotations[v1beta1.AnnotationDirectory] = "/files/../etc"
 		}), workspace(), "absolute path below /"},
 		"a volume of Parley's name": {podTemplate("", func(t *corev1.PodTemplate) {
 			t.Template.Spec.Volumes = []corev1.Volume{{Name: "parley-agent"}}
@@ -139,7 +139,7 @@ func TestParameterValueIsSetOnlyAtItsTarget(t *testing.T) {
 		c.Env = []corev1.EnvVar{{Name: "GREETING", Value: "old"}, {Name: "OTHER", Value: "greeting"}}
 	}))
 	o := render(t, withStorage(workspace("image", "golang:2", "memory", "2Gi", "greeting", "a; b && $(c)", "zone", "b"),
-		v1alpha1.WorkspaceStorage{}), from)
+		v1beta1.WorkspaceStorage{}), from)
 	c := o.Pod.Spec.Containers[0]
 	want := resource.MustParse("2Gi")
 	if c.Image != "golang:2" || !c.Resources.Limits.Memory().Equal(want) || !c.Resources.Requests.Memory().Equal(want) {
@@ -159,7 +159,7 @@ func TestParameterValueIsSetOnlyAtItsTarget(t *testing.T) {
 		t.Errorf("it goes to %v with labels %v", o.Pod.Spec.NodeSelector, o.Pod.Labels)
 	}
 	check.Equal(t, "its storage is", "5Gi", o.Claim.Spec.Resources.Requests.Storage().String())
-	o = render(t, withStorage(workspace("disk", "7Gi"), v1alpha1.WorkspaceStorage{Size: "9Gi"}), from)
+	o = render(t, withStorage(workspace("disk", "7Gi"), v1beta1.WorkspaceStorage{Size: "9Gi"}), from)
 	if got := o.Claim.Spec.Resources.Requests.Storage().String(); got != "9Gi" {
 		t.Errorf("its storage is %s, though the chat says otherwise", got)
 	}
@@ -226,7 +226,7 @@ func TestContainerNamedWorkspaceIsChosenAmongSeveral(t *testing.T) {
 
 func TestRequestedStorageOutlivesPod(t *testing.T) {
 	check.Equal(t, "claim", nil, render(t, workspace(), podTemplate("")).Claim)
-	o := render(t, withStorage(workspace(), v1alpha1.WorkspaceStorage{StorageClassName: "fast"}), podTemplate(""))
+	o := render(t, withStorage(workspace(), v1beta1.WorkspaceStorage{StorageClassName: "fast"}), podTemplate(""))
 	if o.Claim.Name != o.Pod.Name || *o.Claim.Spec.StorageClassName != "fast" ||
 		o.Claim.Spec.Resources.Requests.Storage().String() != DefaultStorage {
 		t.Errorf("the claim is %+v", o.Claim)

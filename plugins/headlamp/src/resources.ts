@@ -13,7 +13,7 @@ export const routes = { chat: 'parley-chat', chats: 'parley-chats' };
 export class Chat extends KubeObject {
   static kind = 'Chat';
   static apiName = 'chats';
-  static apiVersion = 'parley.dev/v1alpha1';
+  static apiVersion = 'parley.dev/v1beta1';
   static isNamespaced = true;
 
   static get detailsRoute() {
@@ -34,6 +34,6 @@ export class Chat extends KubeObject {
 export class Workspace extends KubeObject {
   static kind = 'Workspace';
   static apiName = 'workspaces';
-  static apiVersion = 'parley.dev/v1alpha1';
+  static apiVersion = 'parley.dev/v1beta1';
   static isNamespaced = true;
 }

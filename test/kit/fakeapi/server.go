@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -50,17 +50,17 @@ type Server struct {
 func New(t testing.TB, objects ...client.Object) *Server {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme,
 		sandboxes.AddToScheme, pools.AddToScheme} {
 		check.OK(t, add(scheme))
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
-		&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}, &v1alpha1.ChatModelConfig{}, &v1alpha1.ToolApproval{},
-		&v1alpha1.ChatQuota{}, &v1alpha1.ClusterChatQuota{}, &v1alpha1.Workspace{})
+		&v1beta1.Chat{}, &v1beta1.ChatMessage{}, &v1beta1.ChatModelConfig{}, &v1beta1.ToolApproval{},
+		&v1beta1.ChatQuota{}, &v1beta1.ClusterChatQuota{}, &v1beta1.Workspace{})
 	check.OK(t, index.Register(t.Context(), indexer{builder}))
 	// The API server has more fields to select by than the manager's cache.
-	builder.WithIndex(&v1alpha1.ChatDebugStep{}, "chatRef.name", func(o client.Object) []string {
-		return []string{o.(*v1alpha1.ChatDebugStep).ChatRef.Name}
+	builder.WithIndex(&v1beta1.ChatDebugStep{}, "chatRef.name", func(o client.Object) []string {
+		return []string{o.(*v1beta1.ChatDebugStep).ChatRef.Name}
 	})
 	s := &Server{Direct: builder.Build()}
 	s.Client = interceptor.NewClient(s.Direct, s.funcs(""))

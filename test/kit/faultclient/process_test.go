@@ -60,7 +60,7 @@ func clientOf(t *testing.T, p *faultclient.Process, url string) *rest.RESTClient
 	t.Helper()
 	cfg := p.Config(&rest.Config{Host: url})
 	cfg.APIPath = "/apis"
-	cfg.GroupVersion = &schema.GroupVersion{Group: "parley.dev", Version: "v1alpha1"}
+	cfg.GroupVersion = &schema.GroupVersion{Group: "parley.dev", Version: "v1beta1"}
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
 	c, err := rest.RESTClientFor(cfg)
 	check.OK(t, err)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/kube/apiclient"
@@ -62,21 +62,21 @@ func Keys(secret, key string) ([]byte, error) {
 }
 
 // Config is a configuration of the model "scripted" at the URL, with the right key, changed.
-func Config(name, url string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
-	return chattest.In(Namespace, chattest.Config(name, append([]func(*v1alpha1.ChatModelConfigSpec){
-		func(s *v1alpha1.ChatModelConfigSpec) {
+func Config(name, url string, change ...func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
+	return chattest.In(Namespace, chattest.Config(name, append([]func(*v1beta1.ChatModelConfigSpec){
+		func(s *v1beta1.ChatModelConfigSpec) {
 			s.BaseURL, s.MaxOutputTokens = url, new(int64(77))
-			s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "right"}}
+			s.APIKey = &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "keys", Key: "right"}}
 		}}, change...)...))
 }
 
 // Priced makes a token of the prompt cost 1 and one of the reply 2 millionths of a EUR.
-func Priced(s *v1alpha1.ChatModelConfigSpec) {
-	s.Pricing = &v1alpha1.Pricing{Currency: "EUR", InputPerMillion: "1", OutputPerMillion: "2"}
+func Priced(s *v1beta1.ChatModelConfigSpec) {
+	s.Pricing = &v1beta1.Pricing{Currency: "EUR", InputPerMillion: "1", OutputPerMillion: "2"}
 }
 
 // Impatient makes a provider's silence of a second too long.
-func Impatient(s *v1alpha1.ChatModelConfigSpec) { s.IdleTimeoutSeconds = new(int32(1)) }
+func Impatient(s *v1beta1.ChatModelConfigSpec) { s.IdleTimeoutSeconds = new(int32(1)) }
 
 // World has the models of one pod, and the server that they are at.
 type World struct {
@@ -89,8 +89,8 @@ type World struct {
 	// API has the ConfigMaps, the classes and the configurations that the pod's watch has not brought yet, by their names.
 	API        *apiclient.Client
 	ConfigMaps map[string]*apiclient.ConfigMap
-	Classes    map[string]*v1alpha1.ChatClass
-	Unwatched  map[string]*v1alpha1.ChatModelConfig
+	Classes    map[string]*v1beta1.ChatClass
+	Unwatched  map[string]*v1beta1.ChatModelConfig
 	// Refuse is how many requests the API server refuses at first, and Asked how many it had.
 	Refuse, Asked atomic.Int32
 
@@ -152,7 +152,7 @@ type through func() http.RoundTripper
 func (t through) RoundTrip(r *http.Request) (*http.Response, error) { return t().RoundTrip(r) }
 
 // Add configures a model of the server.
-func (w *World) Add(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+func (w *World) Add(name string, change ...func(*v1beta1.ChatModelConfigSpec)) *v1beta1.ChatModelConfig {
 	w.t.Helper()
 	config := Config(name, w.URL+"/v1", change...)
 	w.Put(config)
@@ -160,7 +160,7 @@ func (w *World) Add(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) 
 }
 
 // Put adds the configuration, or replaces the one of its name.
-func (w *World) Put(config *v1alpha1.ChatModelConfig) {
+func (w *World) Put(config *v1beta1.ChatModelConfig) {
 	w.t.Helper()
 	if err := w.configs.Add(config); err != nil {
 		w.t.Fatal(err)

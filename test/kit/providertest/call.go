@@ -16,7 +16,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/check"
 )
@@ -30,39 +30,39 @@ const (
 
 // Protocol is a provider and one of its transports.
 type Protocol struct {
-	Provider  v1alpha1.ModelProvider
-	Transport v1alpha1.ModelTransport
+	Provider  v1beta1.ModelProvider
+	Transport v1beta1.ModelTransport
 }
 
 // A provider of each protocol, and a server that imitates OpenAI.
 var (
-	Chat       = Protocol{v1alpha1.ProviderOpenAI, v1alpha1.TransportChatCompletions}
-	Responses  = Protocol{v1alpha1.ProviderOpenAI, v1alpha1.TransportResponses}
-	Compatible = Protocol{v1alpha1.ProviderOpenAICompatible, ""}
-	Claude     = Protocol{v1alpha1.ProviderAnthropic, ""}
-	Gemini     = Protocol{v1alpha1.ProviderGoogle, ""}
+	Chat       = Protocol{v1beta1.ProviderOpenAI, v1beta1.TransportChatCompletions}
+	Responses  = Protocol{v1beta1.ProviderOpenAI, v1beta1.TransportResponses}
+	Compatible = Protocol{v1beta1.ProviderOpenAICompatible, ""}
+	Claude     = Protocol{v1beta1.ProviderAnthropic, ""}
+	Gemini     = Protocol{v1beta1.ProviderGoogle, ""}
 )
 
 // All are all of them.
 var All = []Protocol{Chat, Responses, Compatible, Claude, Gemini}
 
 // Spec returns a configuration of the protocol.
-func (p Protocol) Spec(baseURL string) *v1alpha1.ChatModelConfigSpec {
-	return &v1alpha1.ChatModelConfigSpec{
+func (p Protocol) Spec(baseURL string) *v1beta1.ChatModelConfigSpec {
+	return &v1beta1.ChatModelConfigSpec{
 		Provider: p.Provider, Transport: p.Transport, Model: "some-model", BaseURL: baseURL,
-		APIKey:  &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "token"}},
-		Headers: []v1alpha1.Header{{Name: "X-Team", Value: "blue"}},
+		APIKey:  &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "keys", Key: "token"}},
+		Headers: []v1beta1.Header{{Name: "X-Team", Value: "blue"}},
 	}
 }
 
 // Call calls the model with Key and Secret, and returns the error that the call ends in.
-func Call(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
+func Call(t *testing.T, spec *v1beta1.ChatModelConfigSpec, client *http.Client) error {
 	t.Helper()
 	return CallWith(t.Context(), t, spec, Key, Secret, client)
 }
 
 // CallWith calls the model, and returns the error that the call ends in.
-func CallWith(ctx context.Context, t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string,
+func CallWith(ctx context.Context, t *testing.T, spec *v1beta1.ChatModelConfigSpec, key, prompt string,
 	client *http.Client) error {
 	t.Helper()
 	model, err := provider.New(spec, key, client)

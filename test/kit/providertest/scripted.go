@@ -12,25 +12,25 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/check"
 )
 
 // Specs are a configuration of each protocol, by name.
-var Specs = map[string]v1alpha1.ChatModelConfigSpec{
-	"openai":           {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5"},
-	"openai responses": {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Transport: v1alpha1.TransportResponses},
-	"azure":            {Provider: v1alpha1.ProviderAzure, Model: "gpt-5", BaseURL: "https://my.openai.azure.com"},
-	"anthropic":        {Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5"},
-	"bedrock": {Provider: v1alpha1.ProviderBedrock, Model: "eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+var Specs = map[string]v1beta1.ChatModelConfigSpec{
+	"openai":           {Provider: v1beta1.ProviderOpenAI, Model: "gpt-5"},
+	"openai responses": {Provider: v1beta1.ProviderOpenAI, Model: "gpt-5", Transport: v1beta1.TransportResponses},
+	"azure":            {Provider: v1beta1.ProviderAzure, Model: "gpt-5", BaseURL: "https://my.openai.azure.com"},
+	"anthropic":        {Provider: v1beta1.ProviderAnthropic, Model: "claude-sonnet-4-5"},
+	"bedrock": {Provider: v1beta1.ProviderBedrock, Model: "eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
 		Region: "eu-central-1"},
-	"google": {Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash"},
-	"openai-compatible": {Provider: v1alpha1.ProviderOpenAICompatible, Model: "qwen3",
+	"google": {Provider: v1beta1.ProviderGoogle, Model: "gemini-2.5-flash"},
+	"openai-compatible": {Provider: v1beta1.ProviderOpenAICompatible, Model: "qwen3",
 		BaseURL: "http://ollama.models:11434/v1"},
-	"openrouter": {Provider: v1alpha1.ProviderOpenRouter, Model: "z-ai/glm-5"},
-	"vercel":     {Provider: v1alpha1.ProviderVercel, Model: "openai/gpt-5"},
+	"openrouter": {Provider: v1beta1.ProviderOpenRouter, Model: "z-ai/glm-5"},
+	"vercel":     {Provider: v1beta1.ProviderVercel, Model: "openai/gpt-5"},
 }
 
 // Scripted answers each request with the next of the replies, the last one again and again.
@@ -62,19 +62,19 @@ func (c *Scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Ask makes a call and collects the reply as a generation pod does.
-func (c *Scripted) Ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call)) (collect.Step,
+func (c *Scripted) Ask(t *testing.T, spec v1beta1.ChatModelConfigSpec, change func(*fantasy.Call)) (collect.Step,
 	error) {
 	t.Helper()
 	return ask(t, spec, c, change)
 }
 
 // Ask makes a call over the transport and collects the reply as a generation pod does.
-func Ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, over http.RoundTripper) (collect.Step, error) {
+func Ask(t *testing.T, spec v1beta1.ChatModelConfigSpec, over http.RoundTripper) (collect.Step, error) {
 	t.Helper()
 	return ask(t, spec, over, nil)
 }
 
-func ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, over http.RoundTripper, change func(*fantasy.Call)) (
+func ask(t *testing.T, spec v1beta1.ChatModelConfigSpec, over http.RoundTripper, change func(*fantasy.Call)) (
 	collect.Step, error,
 ) {
 	t.Helper()

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Cluster is a running control plane without nodes.
@@ -78,7 +78,7 @@ func newCluster(cfg *rest.Config) (*Cluster, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
@@ -103,21 +103,21 @@ func (c *Cluster) Stop() error {
 func (c *Cluster) warmUp(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: "warm-up", Namespace: metav1.NamespaceDefault}
 	for _, o := range []client.Object{
-		&v1alpha1.Chat{ObjectMeta: meta},
-		&v1alpha1.ChatMessage{ObjectMeta: meta, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "none"},
+		&v1beta1.Chat{ObjectMeta: meta},
+		&v1beta1.ChatMessage{ObjectMeta: meta, Spec: v1beta1.ChatMessageSpec{ChatRef: v1beta1.ChatReference{Name: "none"},
 			Content: "-"}},
-		&v1alpha1.ChatModelConfig{ObjectMeta: meta, Spec: v1alpha1.ChatModelConfigSpec{
-			Provider: v1alpha1.ProviderOpenAICompatible, Model: "none", BaseURL: "http://model.invalid",
+		&v1beta1.ChatModelConfig{ObjectMeta: meta, Spec: v1beta1.ChatModelConfigSpec{
+			Provider: v1beta1.ProviderOpenAICompatible, Model: "none", BaseURL: "http://model.invalid",
 		}},
-		&v1alpha1.ChatQuota{ObjectMeta: meta,
-			Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(0))}}},
-		&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName}},
-		&v1alpha1.Workspace{ObjectMeta: meta, Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: "none"},
-			Source: v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "none"}}}},
-		&v1alpha1.ChatDebugStep{ObjectMeta: meta, DebugRecording: v1alpha1.DebugRecording{
-			ChatRef: v1alpha1.ChatReference{Name: "none"}, ChatUID: "none", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+		&v1beta1.ChatQuota{ObjectMeta: meta,
+			Spec: v1beta1.ChatQuotaSpec{Generating: v1beta1.GeneratingLimits{Chats: new(int32(0))}}},
+		&v1beta1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.ClusterChatQuotaName}},
+		&v1beta1.Workspace{ObjectMeta: meta, Spec: v1beta1.WorkspaceSpec{ChatRef: v1beta1.ChatReference{Name: "none"},
+			Source: v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "none"}}}},
+		&v1beta1.ChatDebugStep{ObjectMeta: meta, DebugRecording: v1beta1.DebugRecording{
+			ChatRef: v1beta1.ChatReference{Name: "none"}, ChatUID: "none", Action: v1beta1.ActionGenerateAssistant, Call: 1,
 			Pod:     "none",
-			Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
+			Attempt: 1, State: v1beta1.DebugInProgress, StartedAt: metav1.NowMicro(),
 		}},
 	} {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true,

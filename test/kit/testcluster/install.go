@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/startup"
 )
 
@@ -81,7 +81,7 @@ func (c *Cluster) areInForce(ctx context.Context, policy string) (bool, error) {
 	if err := c.Client.Create(ctx, refused, client.DryRunAll); err == nil || !strings.Contains(err.Error(), lastPolicy) {
 		return false, err
 	}
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: policy, Namespace: metav1.NamespaceDefault}}
+	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: policy, Namespace: metav1.NamespaceDefault}}
 	err := c.Client.Create(ctx, chat, client.DryRunAll)
 	return err == nil, err
 }

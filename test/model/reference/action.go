@@ -6,7 +6,7 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Result is what a client says about a call.
@@ -24,21 +24,21 @@ type approval struct {
 // Bring creates a Tool message with a client's results. They are taken when they answer exactly the calls that wait for
 // a client, and when nobody is left to ask for approval.
 func (c *Chat) Bring(name string, results ...Result) {
-	m := &Message{Name: name, Role: v1alpha1.RoleTool}
+	m := &Message{Name: name, Role: v1beta1.RoleTool}
 	c.people = append(c.people, m)
 	if !c.fits(results) {
-		m.reject(v1alpha1.ReasonResultsInvalid)
+		m.reject(v1beta1.ReasonResultsInvalid)
 		return
 	}
-	m.State = v1alpha1.MessagePending
+	m.State = v1beta1.MessagePending
 	m.Stops = c.Limits.StopsAfterClient && slices.ContainsFunc(results, func(r Result) bool { return !r.Failed })
 	c.complete()
 }
 
 // fits reports whether the results answer each call that waits for a client once, and no other, in JSON.
 func (c *Chat) fits(results []Result) bool {
-	left := c.asked(v1alpha1.RequiresClient)
-	if c.Phase != v1alpha1.ChatRequiresAction {
+	left := c.asked(v1beta1.RequiresClient)
+	if c.Phase != v1beta1.ChatRequiresAction {
 		return false
 	}
 	for _, result := range results {
@@ -52,7 +52,7 @@ func (c *Chat) fits(results []Result) bool {
 }
 
 // asked are the ids of the calls that still wait for what requires says.
-func (c *Chat) asked(requires v1alpha1.RequiredAction) (ids []string) {
+func (c *Chat) asked(requires v1beta1.RequiredAction) (ids []string) {
 	for _, call := range c.Asked {
 		if call.RequiresAction == requires && call.Decision == "" {
 			ids = append(ids, call.ID)
@@ -62,8 +62,8 @@ func (c *Chat) asked(requires v1alpha1.RequiredAction) (ids []string) {
 }
 
 // Decide creates a ToolApproval for a call. It counts if the call waits for approval and nobody was quicker.
-func (c *Chat) Decide(name, id string, decision v1alpha1.ApprovalDecision) {
-	applied := slices.Contains(c.asked(v1alpha1.RequiresApproval), id)
+func (c *Chat) Decide(name, id string, decision v1beta1.ApprovalDecision) {
+	applied := slices.Contains(c.asked(v1beta1.RequiresApproval), id)
 	c.approvals = append(c.approvals, approval{name, applied})
 	if !applied {
 		return
@@ -79,15 +79,15 @@ func (c *Chat) Decide(name, id string, decision v1alpha1.ApprovalDecision) {
 // complete goes on when every call has what it waits for. Results are committed first; Parley runs or answers the calls
 // that were decided next.
 func (c *Chat) complete() {
-	if len(c.asked(v1alpha1.RequiresApproval)) > 0 {
+	if len(c.asked(v1beta1.RequiresApproval)) > 0 {
 		return
 	}
-	if client := c.asked(v1alpha1.RequiresClient); len(client) > 0 {
+	if client := c.asked(v1beta1.RequiresClient); len(client) > 0 {
 		m := c.pending()
 		if m == nil {
 			return
 		}
-		m.State, m.Answers = v1alpha1.MessageCommitted, client
+		m.State, m.Answers = v1beta1.MessageCommitted, client
 		c.History = append(c.History, m)
 	}
 	for _, call := range c.Asked {
@@ -112,12 +112,12 @@ func (c *Chat) stopAsking() {
 	c.Asked = nil
 	for _, m := range c.people {
 		if m.early() {
-			m.reject(v1alpha1.ReasonResultsInvalid)
+			m.reject(v1beta1.ReasonResultsInvalid)
 		}
 	}
 }
 
 // early reports whether these are results that wait for people to decide about the other calls.
 func (m *Message) early() bool {
-	return m.Role == v1alpha1.RoleTool && m.State == v1alpha1.MessagePending
+	return m.Role == v1beta1.RoleTool && m.State == v1beta1.MessagePending
 }

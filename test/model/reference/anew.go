@@ -6,7 +6,7 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Anew deletes the chat and creates another one of its name at once. What was said in the old one goes with it.
@@ -20,5 +20,5 @@ func (c *Chat) Anew(limits Limits) {
 // taken up, no decision, no sub-chat, and no queue in which it might take the old one's place.
 func (c *Chat) MayBeginAnew() bool {
 	return c.above == nil && c.Sub == nil && len(c.approvals) == 0 && len(c.namespace.quotas) == 0 &&
-		!slices.ContainsFunc(c.people, func(m *Message) bool { return m.State == v1alpha1.MessagePending })
+		!slices.ContainsFunc(c.people, func(m *Message) bool { return m.State == v1beta1.MessagePending })
 }

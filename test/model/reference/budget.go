@@ -6,7 +6,7 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // SetBudget changes how many replies and summaries the chat may pay for, together with its sub-chat; 0: any number. A
@@ -39,17 +39,17 @@ func (c *Chat) Spent() (n int) {
 
 // isOverBudget reports whether nothing but a budget keeps a turn from its next step.
 func (c *Chat) isOverBudget() bool {
-	return c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() && c.blockedBy() == "" && c.unaffordable()
+	return c.Phase == v1beta1.ChatRunning && c.Attempt == nil && !c.held() && c.blockedBy() == "" && c.unaffordable()
 }
 
 // heldBy is the error that ends a turn which waits for its next step, if its chat is to be archived: that waits for no
 // money, no class and no model. Empty: nothing of that kind holds it.
-func (c *Chat) heldBy() v1alpha1.ErrorReason {
+func (c *Chat) heldBy() v1beta1.ErrorReason {
 	switch {
-	case c.Phase != v1alpha1.ChatRunning || c.Attempt != nil || c.held():
+	case c.Phase != v1beta1.ChatRunning || c.Attempt != nil || c.held():
 		return ""
 	case c.isOverBudget():
-		return v1alpha1.ErrorBudgetReached
+		return v1beta1.ErrorBudgetReached
 	}
 	return c.blockedBy()
 }

@@ -19,7 +19,7 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Chat is one conversation.
@@ -42,7 +42,7 @@ type Chat struct {
 	Peers     []*Chat
 	namespace *namespace
 	// Phase is where the chat stands. A new chat is Waiting.
-	Phase v1alpha1.ChatPhase
+	Phase v1beta1.ChatPhase
 	// History is the chain of committed messages, oldest first.
 	History []*Message
 	// ContextStart is the index of the first message that the model sees.
@@ -62,17 +62,17 @@ type Chat struct {
 	// Asked are the calls that wait for a client or for approval, while the phase is RequiresAction.
 	Asked []Call
 	// Error is why the last turn failed; empty once a new one has begun.
-	Error v1alpha1.ErrorReason
+	Error v1beta1.ErrorReason
 	// spent counts the replies and summaries that were paid for, those of deleted sub-chats included: an edit pays nothing
 	// back.
 	spent int
 	// Begun is true once the chat has taken its first message.
 	Begun bool
 	// Requests are the newest token of each kind of request, and what became of it.
-	Requests map[v1alpha1.RequestKind]Request
+	Requests map[v1beta1.RequestKind]Request
 
 	// refers is what the chat says while what it names is missing, missing the same while it is; empty: nothing.
-	refers, missing v1alpha1.ErrorReason
+	refers, missing v1beta1.ErrorReason
 
 	people    []*Message
 	approvals []approval
@@ -93,7 +93,7 @@ type Limits struct {
 // Message is one message, of a person or of a generation pod.
 type Message struct {
 	Name string
-	Role v1alpha1.MessageRole
+	Role v1beta1.MessageRole
 	// Calls of a reply.
 	Calls []Call
 	// Answers are the ids of the calls to which a Tool message brings the results.
@@ -104,9 +104,9 @@ type Message struct {
 	Partial bool
 
 	// State of a person's message: a generated one has none.
-	State v1alpha1.MessageState
+	State v1beta1.MessageState
 	// Refusal is why a Rejected or Superseded message is not part of the conversation.
-	Refusal v1alpha1.ConditionReason
+	Refusal v1beta1.ConditionReason
 	// CutsIn is true for a User message with whenBusy: Interrupt.
 	CutsIn bool
 	// Turn that a committed User message began.
@@ -118,9 +118,9 @@ type Message struct {
 // Turn is what followed from a User message, beyond what the history shows.
 type Turn struct {
 	// Result is how it ended; empty while it is under way.
-	Result v1alpha1.TurnResult
+	Result v1beta1.TurnResult
 	// Failure is why it failed, if it did.
-	Failure v1alpha1.ErrorReason
+	Failure v1beta1.ErrorReason
 	// CallsCanceled is true when the outstanding calls were given up: the model is told so, and goes on.
 	CallsCanceled bool
 	// Decided are the ids of the calls that people have approved or denied: Parley runs or answers them next.
@@ -133,9 +133,9 @@ type Call struct {
 	// WaitsFor names the sub-chat until whose end the call waits; empty for one that does not.
 	WaitsFor string
 	// RequiresAction is what it waits for besides Parley; empty for a call that Parley runs at once.
-	RequiresAction v1alpha1.RequiredAction
+	RequiresAction v1beta1.RequiredAction
 	// Decision about a call that is asked for; empty until somebody has made it.
-	Decision v1alpha1.ApprovalDecision
+	Decision v1beta1.ApprovalDecision
 }
 
 // Attempt is one try at one step.
@@ -143,7 +143,7 @@ type Attempt struct {
 	// Number counts the tries of this step, from 1.
 	Number int
 	// Action that the generation pod performs.
-	Action v1alpha1.GenerationAction
+	Action v1beta1.GenerationAction
 	// Lost is true when its pod has lost it, and no other may begin yet.
 	Lost bool
 	// losses counts the attempts at this step that were lost before.
@@ -155,12 +155,12 @@ type Attempt struct {
 // Request is what an annotation asked for.
 type Request struct {
 	Token   string
-	Outcome v1alpha1.RequestOutcome
+	Outcome v1beta1.RequestOutcome
 }
 
 // New is a chat that nobody has said anything in.
 func New(limits Limits) *Chat {
-	c := &Chat{Limits: limits, Phase: v1alpha1.ChatWaiting, Requests: map[v1alpha1.RequestKind]Request{},
+	c := &Chat{Limits: limits, Phase: v1beta1.ChatWaiting, Requests: map[v1beta1.RequestKind]Request{},
 		namespace: &namespace{quotas: map[string]Counts{}}}
 	c.enter(c)
 	return c
@@ -194,7 +194,7 @@ func place(messages []*Message, m *Message) int { return slices.Index(messages, 
 // user is the User message that began the turn that is under way, or else the last one; nil before the first.
 func (c *Chat) user() *Message {
 	for _, m := range slices.Backward(c.History) {
-		if m.Role == v1alpha1.RoleUser {
+		if m.Role == v1beta1.RoleUser {
 			return m
 		}
 	}
@@ -207,5 +207,5 @@ func (c *Chat) sinceUser() []*Message {
 }
 
 func (c *Chat) busy() bool {
-	return c.Phase != v1alpha1.ChatWaiting && c.Phase != v1alpha1.ChatError
+	return c.Phase != v1beta1.ChatWaiting && c.Phase != v1beta1.ChatError
 }

@@ -6,7 +6,7 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // boundary is where a context begins: start is the index of its first message,
@@ -24,20 +24,20 @@ const (
 
 // Compact is the annotation parley.dev/compact: a summary takes the place of what was said.
 func (c *Chat) Compact(token string) {
-	if c.Requests[v1alpha1.RequestCompact].Token == token {
+	if c.Requests[v1beta1.RequestCompact].Token == token {
 		return
 	}
 	if c.Archived || c.busy() || !c.compactable() {
-		c.Requests[v1alpha1.RequestCompact] = Request{token, v1alpha1.RequestRefused}
+		c.Requests[v1beta1.RequestCompact] = Request{token, v1beta1.RequestRefused}
 		return
 	}
-	c.Requests[v1alpha1.RequestCompact] = Request{token, v1alpha1.RequestDone}
+	c.Requests[v1beta1.RequestCompact] = Request{token, v1beta1.RequestDone}
 	c.compact()
 }
 
 // compact compacts before anything else. A turn that failed goes on after it; one that had ended stays as it ended.
 func (c *Chat) compact() {
-	if turn := &c.user().Turn; turn.Result == v1alpha1.TurnFailed {
+	if turn := &c.user().Turn; turn.Result == v1beta1.TurnFailed {
 		turn.Result, turn.Failure = "", ""
 	} else {
 		turn.CallsCanceled = true // Its end has given them up.
@@ -56,10 +56,10 @@ func (c *Chat) compactable() bool {
 // summarize commits a summary. Messages at the end that nobody has answered stay part of the context, word for word.
 func (c *Chat) summarize(name string) {
 	start := len(c.History)
-	for start > 0 && c.History[start-1].Role == v1alpha1.RoleUser {
+	for start > 0 && c.History[start-1].Role == v1beta1.RoleUser {
 		start--
 	}
-	c.History = append(c.History, &Message{Name: name, Role: v1alpha1.RoleSystem})
+	c.History = append(c.History, &Message{Name: name, Role: v1beta1.RoleSystem})
 	c.beginContext(start)
 	c.replies, c.compacting = noReplies, false
 	c.spent++
@@ -84,9 +84,9 @@ func (c *Chat) countReplies() {
 	c.replies = unknown
 	for _, m := range c.History[c.ContextStart:] {
 		switch m.Role {
-		case v1alpha1.RoleAssistant:
+		case v1beta1.RoleAssistant:
 			c.replies = someReplies
-		case v1alpha1.RoleSystem:
+		case v1beta1.RoleSystem:
 			c.replies = noReplies
 		}
 	}
@@ -95,7 +95,7 @@ func (c *Chat) countReplies() {
 // last is the newest message of the conversation itself.
 func (c *Chat) last() *Message {
 	for _, m := range slices.Backward(c.History) {
-		if m.Role != v1alpha1.RoleSystem {
+		if m.Role != v1beta1.RoleSystem {
 			return m
 		}
 	}

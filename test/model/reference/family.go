@@ -6,7 +6,7 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Spawn creates a sub-chat. A chat has one at a time here.
@@ -37,7 +37,7 @@ func (c *Chat) family() []*Chat {
 
 // Interrupting reports whether an attempt was told to stop, here, in the sub-chat or in a peer.
 func (c *Chat) Interrupting() bool {
-	return slices.ContainsFunc(c.All(), func(m *Chat) bool { return m.Phase == v1alpha1.ChatInterrupting })
+	return slices.ContainsFunc(c.All(), func(m *Chat) bool { return m.Phase == v1beta1.ChatInterrupting })
 }
 
 // held reports whether no attempt may begin, here or because of the chat above.

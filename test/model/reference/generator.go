@@ -3,12 +3,12 @@
 
 package reference
 
-import "parley.dev/parley/api/v1alpha1"
+import "parley.dev/parley/api/v1beta1"
 
 // Finish is an attempt that is done: a reply with these calls, or the results of the calls that Parley runs itself.
 // Somebody may have asked it to stop just then.
 func (c *Chat) Finish(name string, calls ...Call) {
-	if c.Attempt.Action == v1alpha1.ActionCompact {
+	if c.Attempt.Action == v1beta1.ActionCompact {
 		c.summarize(name)
 	} else {
 		c.commit(name, calls)
@@ -23,17 +23,17 @@ func (c *Chat) Stop(name string) {
 }
 
 func (c *Chat) finished() {
-	if c.Phase == v1alpha1.ChatInterrupting {
-		c.end(v1alpha1.TurnInterrupted)
+	if c.Phase == v1beta1.ChatInterrupting {
+		c.end(v1beta1.TurnInterrupted)
 		return
 	}
 	c.goOn()
 }
 
 func (c *Chat) commit(name string, calls []Call) *Message {
-	m := &Message{Name: name, Role: v1alpha1.RoleAssistant, Calls: calls}
-	if c.Attempt.Action == v1alpha1.ActionExecuteTools {
-		m.Role = v1alpha1.RoleTool
+	m := &Message{Name: name, Role: v1beta1.RoleAssistant, Calls: calls}
+	if c.Attempt.Action == v1beta1.ActionExecuteTools {
+		m.Role = v1beta1.RoleTool
 		own, _ := c.outstanding()
 		for _, call := range own {
 			m.Answers = append(m.Answers, call.ID)
@@ -48,12 +48,12 @@ func (c *Chat) commit(name string, calls []Call) *Message {
 }
 
 // Fail is an attempt that ends in an error. The queue stays: its messages would most likely fail in the same way.
-func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
-	if c.Phase == v1alpha1.ChatInterrupting {
-		c.end(v1alpha1.TurnInterrupted)
+func (c *Chat) Fail(reason v1beta1.ErrorReason) {
+	if c.Phase == v1beta1.ChatInterrupting {
+		c.end(v1beta1.TurnInterrupted)
 		return
 	}
-	if reason == v1alpha1.ErrorContextTooLong && c.Attempt.Action == v1alpha1.ActionGenerateAssistant && c.compactable() {
+	if reason == v1beta1.ErrorContextTooLong && c.Attempt.Action == v1beta1.ActionGenerateAssistant && c.compactable() {
 		c.compact()
 		return
 	}
@@ -61,11 +61,11 @@ func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
 }
 
 // fail ends the turn with an error.
-func (c *Chat) fail(reason v1alpha1.ErrorReason) {
+func (c *Chat) fail(reason v1beta1.ErrorReason) {
 	if turn := &c.user().Turn; turn.Result == "" {
-		turn.Result, turn.Failure = v1alpha1.TurnFailed, reason
+		turn.Result, turn.Failure = v1beta1.TurnFailed, reason
 	}
-	c.Phase, c.Error, c.Attempt, c.compacting = v1alpha1.ChatError, reason, nil, false
+	c.Phase, c.Error, c.Attempt, c.compacting = v1beta1.ChatError, reason, nil, false
 	c.putAway()
 }
 
@@ -73,8 +73,8 @@ func (c *Chat) fail(reason v1alpha1.ErrorReason) {
 func (c *Chat) FailForNow() {
 	losses := c.Attempt.losses
 	switch {
-	case c.Phase == v1alpha1.ChatInterrupting:
-		c.end(v1alpha1.TurnInterrupted)
+	case c.Phase == v1beta1.ChatInterrupting:
+		c.end(v1beta1.TurnInterrupted)
 	case c.held() || c.blockedBy() != "":
 		c.failed, c.losses, c.Attempt = c.Attempt.Number, losses, nil
 		c.endHeld()
@@ -94,11 +94,11 @@ func (c *Chat) againLater(losses int) {
 // again makes a step again of which an attempt has failed. It does not wait for the sub-chat a second time.
 func (c *Chat) again(failed, losses int) {
 	c.goOn()
-	if c.Phase != v1alpha1.ChatRunning {
+	if c.Phase != v1beta1.ChatRunning {
 		return
 	}
 	if c.Attempt == nil && c.blockedBy() == "" && c.waits() && c.isLet() {
-		c.Attempt = &Attempt{Action: v1alpha1.ActionExecuteTools}
+		c.Attempt = &Attempt{Action: v1beta1.ActionExecuteTools}
 	}
 	if c.Attempt == nil {
 		c.failed, c.losses = failed, losses
@@ -111,8 +111,8 @@ func (c *Chat) again(failed, losses int) {
 // suspended.
 func (c *Chat) Lose() {
 	switch {
-	case c.Phase == v1alpha1.ChatInterrupting:
-		c.end(v1alpha1.TurnInterrupted)
+	case c.Phase == v1beta1.ChatInterrupting:
+		c.end(v1beta1.TurnInterrupted)
 	case c.held():
 		c.Attempt.Lost = true
 	case c.Attempt.losses > 0:
@@ -124,7 +124,7 @@ func (c *Chat) Lose() {
 
 // HandOver is an attempt that was told to stop and hands over what it has. It is kept, and its calls are given up.
 func (c *Chat) HandOver(name string, calls ...Call) {
-	if c.Phase != v1alpha1.ChatInterrupting { // Nobody has asked for that, or no longer.
+	if c.Phase != v1beta1.ChatInterrupting { // Nobody has asked for that, or no longer.
 		if c.Lose(); c.Attempt != nil && c.Attempt.Lost {
 			c.Attempt.unasked = func() { c.handOver(name, calls) }
 		}
@@ -135,7 +135,7 @@ func (c *Chat) HandOver(name string, calls ...Call) {
 
 func (c *Chat) handOver(name string, calls []Call) {
 	c.commit(name, calls).Partial = true
-	c.end(v1alpha1.TurnInterrupted)
+	c.end(v1beta1.TurnInterrupted)
 }
 
 // HandOverNothing is an attempt that was told to stop before it had anything.

@@ -6,7 +6,7 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // TakeModel takes the default model of the namespace away. An attempt under way goes on; the next one waits.
@@ -32,20 +32,20 @@ func (c *Chat) HasModel() bool { return !c.namespace.modelMissing }
 // ended does so with its next event.
 func (c *Chat) MayLoseModel() bool {
 	return !slices.ContainsFunc(c.All(), func(m *Chat) bool {
-		return m.Phase == v1alpha1.ChatRunning && m.Attempt == nil && m.user().Turn.Result != ""
+		return m.Phase == v1beta1.ChatRunning && m.Attempt == nil && m.user().Turn.Result != ""
 	})
 }
 
 // isModelMissing reports whether nothing but its model keeps the chat from working. The default is nothing to a chat
 // that names one.
 func (c *Chat) isModelMissing() bool {
-	return c.namespace.modelMissing && c.missing == "" && c.refers != v1alpha1.ErrorModelConfigNotFound
+	return c.namespace.modelMissing && c.missing == "" && c.refers != v1beta1.ErrorModelConfigNotFound
 }
 
 // blockedBy is why the chat takes nothing up; empty if it does.
-func (c *Chat) blockedBy() v1alpha1.ErrorReason {
+func (c *Chat) blockedBy() v1beta1.ErrorReason {
 	if c.isModelMissing() {
-		return v1alpha1.ErrorModelConfigNotFound
+		return v1beta1.ErrorModelConfigNotFound
 	}
 	return c.missing
 }
@@ -69,5 +69,5 @@ func (c *Chat) TakeWaiting() {
 
 // waitsForChat reports whether the message is a User's that is neither taken up nor refused.
 func (m *Message) waitsForChat() bool {
-	return m.Role == v1alpha1.RoleUser && m.State == v1alpha1.MessagePending
+	return m.Role == v1beta1.RoleUser && m.State == v1beta1.MessagePending
 }

@@ -6,12 +6,12 @@ package reference
 import (
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Send creates a User message: whenBusy: Interrupt if it cuts in, else Queue.
 func (c *Chat) Send(name string, cutsIn bool) {
-	m := &Message{Name: name, Role: v1alpha1.RoleUser, CutsIn: cutsIn}
+	m := &Message{Name: name, Role: v1beta1.RoleUser, CutsIn: cutsIn}
 	c.people = append(c.people, m)
 	c.take(m)
 }
@@ -21,10 +21,10 @@ func (c *Chat) Send(name string, cutsIn bool) {
 func (c *Chat) take(m *Message) {
 	switch {
 	case c.toArchive(), !c.busy() && c.blockedBy() != "":
-		m.State, m.Refusal = v1alpha1.MessagePending, ""
+		m.State, m.Refusal = v1beta1.MessagePending, ""
 	case c.full(m):
-		m.reject(v1alpha1.ReasonQueueFull)
-	case c.Phase == v1alpha1.ChatError && len(c.Queue) > 0:
+		m.reject(v1beta1.ReasonQueueFull)
+	case c.Phase == v1beta1.ChatError && len(c.Queue) > 0:
 		c.enqueue(len(c.Queue), m)
 		c.begin(c.takeFromQueue(c.Queue[0]))
 	case !c.busy():
@@ -40,11 +40,11 @@ func (c *Chat) take(m *Message) {
 // full reports whether there is no room for the message in the queue. After a failure the first one leaves it at once.
 func (c *Chat) full(m *Message) bool {
 	switch {
-	case !c.busy() && (c.Phase != v1alpha1.ChatError || len(c.Queue) == 0):
+	case !c.busy() && (c.Phase != v1beta1.ChatError || len(c.Queue) == 0):
 		return false // It does not wait.
 	case m.CutsIn:
-		return len(c.Queue) >= c.Limits.MaxQueue+v1alpha1.RoomToCutIn
-	case c.Phase == v1alpha1.ChatError:
+		return len(c.Queue) >= c.Limits.MaxQueue+v1beta1.RoomToCutIn
+	case c.Phase == v1beta1.ChatError:
 		return len(c.Queue) > c.Limits.MaxQueue
 	}
 	return len(c.Queue) >= c.Limits.MaxQueue
@@ -65,29 +65,29 @@ func (c *Chat) cutIn(m *Message) {
 }
 
 func (c *Chat) enqueue(at int, m *Message) {
-	m.State, m.Refusal = v1alpha1.MessageQueued, ""
+	m.State, m.Refusal = v1beta1.MessageQueued, ""
 	c.Queue = slices.Insert(c.Queue, at, m.Name)
 }
 
-func (m *Message) reject(reason v1alpha1.ConditionReason) {
-	m.State, m.Refusal = v1alpha1.MessageRejected, reason
+func (m *Message) reject(reason v1beta1.ConditionReason) {
+	m.State, m.Refusal = v1beta1.MessageRejected, reason
 }
 
 func (m *Message) supersede() {
-	m.State, m.Refusal = v1alpha1.MessageSuperseded, v1alpha1.ReasonSuperseded
+	m.State, m.Refusal = v1beta1.MessageSuperseded, v1beta1.ReasonSuperseded
 }
 
 // Edit changes what a User message says. One that waits will say something else when its turn comes; one that is not
 // part of the conversation asks again; from one that was committed the conversation begins again.
 func (c *Chat) Edit(name string) {
 	switch m := c.Person(name); m.State {
-	case v1alpha1.MessageCommitted:
+	case v1beta1.MessageCommitted:
 		if c.Archived {
 			m.Edited = true
 			return
 		}
 		c.beginAgain(m)
-	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+	case v1beta1.MessageRejected, v1beta1.MessageSuperseded:
 		c.take(m)
 	}
 }
@@ -108,10 +108,10 @@ func (c *Chat) CutIn(name string) {
 	m := c.Person(name)
 	m.CutsIn = true
 	switch {
-	case m.State == v1alpha1.MessageRejected, m.State == v1alpha1.MessageSuperseded:
+	case m.State == v1beta1.MessageRejected, m.State == v1beta1.MessageSuperseded:
 		c.take(m)
-	case m.State != v1alpha1.MessageQueued || c.Archived:
-	case c.Phase == v1alpha1.ChatRunning, c.Phase == v1alpha1.ChatInterrupting:
+	case m.State != v1beta1.MessageQueued || c.Archived:
+	case c.Phase == v1beta1.ChatRunning, c.Phase == v1beta1.ChatInterrupting:
 		c.takeFromQueue(name)
 		c.cutIn(m)
 		c.stop()
@@ -155,7 +155,7 @@ func (c *Chat) answerIsDue() bool {
 		return false
 	}
 	last := c.last()
-	return last != nil && !last.Partial && (last.Role != v1alpha1.RoleAssistant || len(last.Calls) > 0)
+	return last != nil && !last.Partial && (last.Role != v1beta1.RoleAssistant || len(last.Calls) > 0)
 }
 
 // cut takes the messages from an index on out of the history. Generated ones are removed; people's own say that they

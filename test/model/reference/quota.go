@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Unlimited is the number of a quota that leaves it to others: their defaults are beyond what a test has.
@@ -120,6 +120,6 @@ func (c *Chat) HandOut() {
 
 // wantsToBegin reports whether the chat would begin a step if the quotas let it.
 func (c *Chat) wantsToBegin() bool {
-	return slices.Contains(c.namespace.chats, c) && c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() &&
+	return slices.Contains(c.namespace.chats, c) && c.Phase == v1beta1.ChatRunning && c.Attempt == nil && !c.held() &&
 		c.blockedBy() == "" && !c.isOverBudget() && (c.failed > 0 || !c.waits())
 }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 func newChat() *Chat { return New(Limits{MaxQueue: 20, MaxSteps: 1200}) }
 
-func client(id string) Call { return Call{ID: id, RequiresAction: v1alpha1.RequiresClient} }
+func client(id string) Call { return Call{ID: id, RequiresAction: v1beta1.RequiresClient} }
 
-func person(id string) Call { return Call{ID: id, RequiresAction: v1alpha1.RequiresApproval} }
+func person(id string) Call { return Call{ID: id, RequiresAction: v1beta1.RequiresApproval} }
 
 func own(id string) Call { return Call{ID: id} }
 
@@ -44,7 +44,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Send("ask", false)
 				c.Finish("reply", client("1"), person("2"))
 				c.Bring("results", Result{ID: "1"})
-				c.Decide("no", "2", v1alpha1.DecisionDeny)
+				c.Decide("no", "2", v1beta1.DecisionDeny)
 			},
 			View{
 				Phase: "Running", Ready: "Unknown ExecutingTools", History: []string{"User ask", "Assistant reply", "Tool results"},
@@ -135,7 +135,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			func(c *Chat) {
 				c.Send("a", false)
 				c.Send("b", false)
-				c.Fail(v1alpha1.ErrorRateLimited)
+				c.Fail(v1beta1.ErrorRateLimited)
 				c.Send("c", false)
 			},
 			View{
@@ -206,7 +206,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Archive()
 				c.Send("c", true)
 				c.Finish("1")
-				c.Fail(v1alpha1.ErrorRateLimited)
+				c.Fail(v1beta1.ErrorRateLimited)
 				c.Edit("a")
 			},
 			View{
@@ -249,7 +249,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 		"clearing hides what was said, and is refused when there is nothing to hide": {
 			func(c *Chat) {
 				c.Send("a", false)
-				c.Fail(v1alpha1.ErrorContextTooLong)
+				c.Fail(v1beta1.ErrorContextTooLong)
 				c.Clear("one")
 				c.Clear("two")
 			},
@@ -286,12 +286,12 @@ func TestRejectedMessageAsksAnewOnceChanged(t *testing.T) {
 	c.Send("a", false)
 	c.Send("b", false)
 	c.Send("c", false)
-	if m := c.Person("c"); m.State != v1alpha1.MessageRejected || m.Refusal != v1alpha1.ReasonQueueFull {
+	if m := c.Person("c"); m.State != v1beta1.MessageRejected || m.Refusal != v1beta1.ReasonQueueFull {
 		t.Fatalf("the third message is %s because of %s", m.State, m.Refusal)
 	}
 	c.Finish("1")
 	c.Edit("c")
-	if m := c.Person("c"); m.State != v1alpha1.MessageQueued {
+	if m := c.Person("c"); m.State != v1beta1.MessageQueued {
 		t.Errorf("the message that asks again is %s", m.State)
 	}
 }
@@ -308,7 +308,7 @@ func TestResultsThatDoNotFitAreRejected(t *testing.T) {
 			c.Send("a", false)
 			c.Finish("reply", client("1"), client("2"))
 			c.Bring("results", results...)
-			if m := c.Person("results"); m.State != v1alpha1.MessageRejected || c.Phase != v1alpha1.ChatRequiresAction {
+			if m := c.Person("results"); m.State != v1beta1.MessageRejected || c.Phase != v1beta1.ChatRequiresAction {
 				t.Errorf("the results are %s, the chat is %s", m.State, c.Phase)
 			}
 		})

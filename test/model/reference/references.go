@@ -3,11 +3,11 @@
 
 package reference
 
-import "parley.dev/parley/api/v1alpha1"
+import "parley.dev/parley/api/v1beta1"
 
 // Refer lets the chat name a class or a model that does not exist yet: missing is what it says of that. Its messages
 // wait, and so does the next step of a turn.
-func (c *Chat) Refer(missing v1alpha1.ErrorReason) { c.refers, c.missing = missing, missing }
+func (c *Chat) Refer(missing v1beta1.ErrorReason) { c.refers, c.missing = missing, missing }
 
 // GiveReference creates what the chat names.
 func (c *Chat) GiveReference() {
@@ -22,7 +22,7 @@ func (c *Chat) TakeReference() {
 }
 
 // Refers is what the chat says while the class or the model that it names does not exist; empty if it names none.
-func (c *Chat) Refers() v1alpha1.ErrorReason { return c.refers }
+func (c *Chat) Refers() v1beta1.ErrorReason { return c.refers }
 
 // IsReferenceMissing reports whether what the chat names does not exist.
 func (c *Chat) IsReferenceMissing() bool { return c.missing != "" }

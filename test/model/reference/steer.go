@@ -3,18 +3,18 @@
 
 package reference
 
-import "parley.dev/parley/api/v1alpha1"
+import "parley.dev/parley/api/v1beta1"
 
 // Interrupt is the annotation parley.dev/interrupt. Each token is one request.
 func (c *Chat) Interrupt(token string) {
-	if c.Requests[v1alpha1.RequestInterrupt].Token == token {
+	if c.Requests[v1beta1.RequestInterrupt].Token == token {
 		return
 	}
-	if c.Phase != v1alpha1.ChatRunning && c.Phase != v1alpha1.ChatRequiresAction {
-		c.Requests[v1alpha1.RequestInterrupt] = Request{token, v1alpha1.RequestRefused}
+	if c.Phase != v1beta1.ChatRunning && c.Phase != v1beta1.ChatRequiresAction {
+		c.Requests[v1beta1.RequestInterrupt] = Request{token, v1beta1.RequestRefused}
 		return
 	}
-	c.Requests[v1alpha1.RequestInterrupt] = Request{token, v1alpha1.RequestDone}
+	c.Requests[v1beta1.RequestInterrupt] = Request{token, v1beta1.RequestDone}
 	c.stop()
 }
 
@@ -23,37 +23,37 @@ func (c *Chat) Interrupt(token string) {
 func (c *Chat) stop() {
 	c.compacting = false
 	switch {
-	case c.Phase == v1alpha1.ChatRequiresAction:
+	case c.Phase == v1beta1.ChatRequiresAction:
 		c.cancelCalls()
 		c.goOn()
 	case c.Attempt != nil && c.Attempt.unasked != nil:
 		c.Attempt.unasked()
 	case c.Attempt == nil || c.Attempt.Lost: // The chat is held: there is nothing to hand over.
-		c.end(v1alpha1.TurnInterrupted)
+		c.end(v1beta1.TurnInterrupted)
 	default:
-		c.Phase = v1alpha1.ChatInterrupting
+		c.Phase = v1beta1.ChatInterrupting
 	}
 }
 
 // Clear is the annotation parley.dev/clear: the model sees nothing of what was said so far.
 func (c *Chat) Clear(token string) {
-	if c.Requests[v1alpha1.RequestClear].Token == token {
+	if c.Requests[v1beta1.RequestClear].Token == token {
 		return
 	}
 	if c.Archived || c.busy() || len(c.Queue) > 0 || len(c.History) <= c.ContextStart {
-		c.Requests[v1alpha1.RequestClear] = Request{token, v1alpha1.RequestRefused}
+		c.Requests[v1beta1.RequestClear] = Request{token, v1beta1.RequestRefused}
 		return
 	}
-	c.Requests[v1alpha1.RequestClear] = Request{token, v1alpha1.RequestDone}
+	c.Requests[v1beta1.RequestClear] = Request{token, v1beta1.RequestDone}
 	c.beginContext(len(c.History))
 	c.replies = unknown
-	c.Phase, c.Error = v1alpha1.ChatWaiting, "" // The error belonged to the old context.
+	c.Phase, c.Error = v1beta1.ChatWaiting, "" // The error belonged to the old context.
 }
 
 // RefreshContext is the annotation parley.dev/refresh-context. The chat has a workspace, and so takes it in every
 // state; nothing else that people see of the chat changes.
 func (c *Chat) RefreshContext(token string) {
-	c.Requests[v1alpha1.RequestRefreshContext] = Request{token, v1alpha1.RequestDone}
+	c.Requests[v1beta1.RequestRefreshContext] = Request{token, v1beta1.RequestDone}
 }
 
 // Suspend sets spec.suspend: the attempt under way is finished and committed, no other begins.
@@ -70,7 +70,7 @@ func (c *Chat) Resume() {
 // Proceed goes on with a turn that was held, if nothing holds it any more.
 func (c *Chat) Proceed() {
 	switch {
-	case c.held() || c.Phase != v1alpha1.ChatRunning:
+	case c.held() || c.Phase != v1beta1.ChatRunning:
 	case c.Attempt == nil && c.failed > 0:
 		c.again(c.failed, c.losses)
 	case c.Attempt == nil:

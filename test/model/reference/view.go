@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // View is what people can see of a chat, in words that can be compared and printed.
@@ -39,7 +39,7 @@ type View struct {
 }
 
 // WaitsForChat is what a message says of itself whose chat can take nothing up.
-var WaitsForChat = Words(v1alpha1.MessagePending, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
+var WaitsForChat = Words(v1beta1.MessagePending, metav1.ConditionUnknown, v1beta1.ReasonWaitingForChat)
 
 // See is what people can see of the chat.
 func (c *Chat) See() View {
@@ -72,9 +72,9 @@ func (c *Chat) See() View {
 		}
 	}
 	for _, a := range c.approvals {
-		v.Approvals[a.name] = Words(metav1.ConditionFalse, v1alpha1.ReasonNotPending)
+		v.Approvals[a.name] = Words(metav1.ConditionFalse, v1beta1.ReasonNotPending)
 		if a.applied {
-			v.Approvals[a.name] = Words(metav1.ConditionTrue, v1alpha1.ReasonApplied)
+			v.Approvals[a.name] = Words(metav1.ConditionTrue, v1beta1.ReasonApplied)
 		}
 	}
 	return v
@@ -105,37 +105,37 @@ func Words(words ...any) string {
 func (c *Chat) ready() string {
 	switch {
 	case c.Archived:
-		return Words(metav1.ConditionTrue, v1alpha1.ReasonArchived)
+		return Words(metav1.ConditionTrue, v1beta1.ReasonArchived)
 	case !c.busy() && c.toArchive():
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonArchiving)
 	case c.isBlocked():
 		return Words(metav1.ConditionFalse, c.blockedBy())
-	case c.Phase == v1alpha1.ChatError:
+	case c.Phase == v1beta1.ChatError:
 		return Words(metav1.ConditionFalse, c.Error)
-	case c.Phase == v1alpha1.ChatInterrupting:
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonInterrupting)
-	case c.Phase == v1alpha1.ChatRequiresAction:
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonRequiresAction)
-	case c.Phase == v1alpha1.ChatRunning && (c.held() && c.Attempt == nil || c.Attempt != nil && c.Attempt.Lost):
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
-	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && c.blockedBy() != "":
+	case c.Phase == v1beta1.ChatInterrupting:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonInterrupting)
+	case c.Phase == v1beta1.ChatRequiresAction:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonRequiresAction)
+	case c.Phase == v1beta1.ChatRunning && (c.held() && c.Attempt == nil || c.Attempt != nil && c.Attempt.Lost):
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonSuspended)
+	case c.Phase == v1beta1.ChatRunning && c.Attempt == nil && c.blockedBy() != "":
 		return Words(metav1.ConditionUnknown, c.blockedBy())
 	case c.isOverBudget():
-		return Words(metav1.ConditionFalse, v1alpha1.ErrorBudgetReached)
-	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && c.waitsForOthers():
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
-	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil:
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForSubChats)
-	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionExecuteTools:
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
-	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionCompact:
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonCompacting)
-	case c.Phase == v1alpha1.ChatRunning:
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonGenerating)
+		return Words(metav1.ConditionFalse, v1beta1.ErrorBudgetReached)
+	case c.Phase == v1beta1.ChatRunning && c.Attempt == nil && c.waitsForOthers():
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonWaitingForCapacity)
+	case c.Phase == v1beta1.ChatRunning && c.Attempt == nil:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonWaitingForSubChats)
+	case c.Phase == v1beta1.ChatRunning && c.Attempt.Action == v1beta1.ActionExecuteTools:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonExecutingTools)
+	case c.Phase == v1beta1.ChatRunning && c.Attempt.Action == v1beta1.ActionCompact:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonCompacting)
+	case c.Phase == v1beta1.ChatRunning:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonGenerating)
 	case c.user() == nil:
-		return Words(metav1.ConditionTrue, v1alpha1.ReasonAwaitingFirstMessage)
-	case c.user().Turn.Result == v1alpha1.TurnFailed: // Its error was cleared away, with the context.
-		return Words(metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+		return Words(metav1.ConditionTrue, v1beta1.ReasonAwaitingFirstMessage)
+	case c.user().Turn.Result == v1beta1.TurnFailed: // Its error was cleared away, with the context.
+		return Words(metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	}
 	return Words(metav1.ConditionTrue, c.user().Turn.Result)
 }
@@ -143,28 +143,28 @@ func (c *Chat) ready() string {
 // ready is status and reason of the condition Ready of a person's message.
 func (m *Message) ready() string {
 	if m.Edited { // It counts as it was until the chat is taken back.
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonChatArchived)
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonChatArchived)
 	}
 	switch m.State {
-	case v1alpha1.MessageQueued:
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonQueued)
-	case v1alpha1.MessagePending:
-		if m.Role == v1alpha1.RoleUser {
-			return Words(metav1.ConditionUnknown, v1alpha1.ReasonChatArchived)
+	case v1beta1.MessageQueued:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonQueued)
+	case v1beta1.MessagePending:
+		if m.Role == v1beta1.RoleUser {
+			return Words(metav1.ConditionUnknown, v1beta1.ReasonChatArchived)
 		}
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval)
-	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonWaitingForApproval)
+	case v1beta1.MessageRejected, v1beta1.MessageSuperseded:
 		return Words(metav1.ConditionFalse, m.Refusal)
 	}
-	if m.Role == v1alpha1.RoleTool {
-		return Words(metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
+	if m.Role == v1beta1.RoleTool {
+		return Words(metav1.ConditionTrue, v1beta1.ReasonResultsAccepted)
 	}
 	switch m.Turn.Result {
 	case "":
-		return Words(metav1.ConditionUnknown, v1alpha1.ReasonAnswering)
-	case v1alpha1.TurnFailed:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonAnswering)
+	case v1beta1.TurnFailed:
 		return Words(metav1.ConditionFalse, m.Turn.Failure)
-	case v1alpha1.TurnInterrupted:
+	case v1beta1.TurnInterrupted:
 		return Words(metav1.ConditionFalse, m.Turn.Result)
 	}
 	return Words(metav1.ConditionTrue, m.Turn.Result)

@@ -6,7 +6,7 @@ package completions
 import (
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -69,7 +69,7 @@ type Usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-func usageOf(u v1alpha1.TokenUsage) *Usage {
+func usageOf(u v1beta1.TokenUsage) *Usage {
 	out := &Usage{PromptTokens: u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens, CompletionTokens: u.OutputTokens}
 	out.TotalTokens = out.PromptTokens + out.CompletionTokens
 	out.PromptDetails.CachedTokens = u.CacheReadTokens
@@ -91,7 +91,7 @@ func Of(a *wire.Answer) *Completion {
 	}
 	m.ReasoningContent = textOf(a.Blocks, turn.Reasoning)
 	switch content := textOf(a.Blocks, turn.Text); {
-	case a.End.Reply == v1alpha1.ReplyRefused:
+	case a.End.Reply == v1beta1.ReplyRefused:
 		m.Refusal = &content
 	case content != "" || len(m.ToolCalls) == 0:
 		m.Content = &content
@@ -116,7 +116,7 @@ func finish(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:
 		return "tool_calls"
-	case end.Reply == v1alpha1.ReplyMaxTokensReached:
+	case end.Reply == v1beta1.ReplyMaxTokensReached:
 		return "length"
 	}
 	return "stop"

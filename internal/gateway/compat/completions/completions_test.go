@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
@@ -26,7 +26,7 @@ func answer() *wire.Answer {
 		Created: time.Unix(1_790_000_000, 0)}
 }
 
-var usage = v1alpha1.TokenUsage{InputTokens: 5, CacheReadTokens: 4, OutputTokens: 3, ReasoningTokens: 2}
+var usage = v1beta1.TokenUsage{InputTokens: 5, CacheReadTokens: 4, OutputTokens: 3, ReasoningTokens: 2}
 
 // blocks of two steps, the second of which has a call.
 var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Hm."}, {Kind: turn.Text, Text: "I look."},
@@ -99,7 +99,7 @@ func TestStreamWithoutUsageOmitsUsageChunk(t *testing.T) {
 
 func TestAFailedTurnIsAnError(t *testing.T) {
 	end := turn.End{Outcome: turn.Failed, Error: &stream.Error{
-		Reason: v1alpha1.ErrorBudgetReached, Message: "It is spent."}}
+		Reason: v1beta1.ErrorBudgetReached, Message: "It is spent."}}
 	sent := streamed(t, true, end)
 	want := `{"error":{"message":"It is spent.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
 	check.Equal(t, "the last event", want, sent[len(sent)-1])
@@ -113,13 +113,13 @@ func TestARequestIsRead(t *testing.T) {
 			{"role": "assistant", "content": null, "tool_calls": [{"id": "call_1_chat-x", "type": "function"}]},
 			{"role": "tool", "tool_call_id": "call_1_chat-x", "content": "rain"}]}`))
 	check.OK(t, err)
-	if !got.Stream || !got.Usage || !got.Temporary || got.Effort != v1alpha1.EffortLow || got.Tools != nil {
+	if !got.Stream || !got.Usage || !got.Temporary || got.Effort != v1beta1.EffortLow || got.Tools != nil {
 		t.Errorf("read is %+v", got)
 	}
 	text := "What is this?"
 	want := []turn.Item{{Kind: turn.System, Text: "Be brief."},
-		{Kind: turn.User, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
-			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "image", MediaType: "image/jpeg",
+		{Kind: turn.User, Parts: []v1beta1.MessagePart{{Type: v1beta1.PartText, Text: &text},
+			{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{Name: "image", MediaType: "image/jpeg",
 				URL: "https://example.org/cat.jpg?size=1"}}}},
 		{Kind: turn.Reply}, {Kind: turn.ToolCall, Call: "call_1_chat-x"},
 		{Kind: turn.ToolResult, Call: "call_1_chat-x", Text: "rain"}}
@@ -151,7 +151,7 @@ func TestSettingsOfTheTurnAreRead(t *testing.T) {
 	got, err := completions.Read([]byte(`{"stop": "END", "tool_choice": {"type": "function", "function": {"name": "weather"}},
 		"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {"type": "object"}}}}`))
 	check.OK(t, err)
-	want := turn.Settings{Stop: []string{"END"}, ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"},
-		Output: &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
+	want := turn.Settings{Stop: []string{"END"}, ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceTool, Tool: "weather"},
+		Output: &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
 	check.Equal(t, "settings", want, got.Settings)
 }

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -159,7 +159,7 @@ func text(c content) string {
 }
 
 // message is the part as that of a ChatMessage.
-func (p *part) message(at string) (v1alpha1.MessagePart, error) {
+func (p *part) message(at string) (v1beta1.MessagePart, error) {
 	switch {
 	case p.Type == "text":
 		return wire.Text(p.Text), nil
@@ -168,6 +168,6 @@ func (p *part) message(at string) (v1alpha1.MessagePart, error) {
 	case p.Type == "file" && p.File.Data != "":
 		return wire.File(at+".file.file_data", p.File.Name, p.File.Data)
 	}
-	return v1alpha1.MessagePart{}, wire.Unsupported(at,
+	return v1beta1.MessagePart{}, wire.Unsupported(at,
 		"parts of type %s cannot be honoured: texts, images, and files in place", p.Type)
 }

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -25,7 +25,7 @@ type chunk struct {
 
 // extension has the fields that the protocol does not have.
 type extension struct {
-	Wait *v1alpha1.ChatWait `json:"wait"`
+	Wait *v1beta1.ChatWait `json:"wait"`
 }
 
 type chunkChoice struct {
@@ -103,7 +103,7 @@ func (s *Stream) end(end *turn.End) error {
 		return s.Fail(wire.Failure(end.Error))
 	}
 	last := delta{}
-	if end.Reply == v1alpha1.ReplyRefused { // Its text has been sent as content.
+	if end.Reply == v1beta1.ReplyRefused { // Its text has been sent as content.
 		last.Refusal = new(textOf(s.answer.Blocks, turn.Text))
 	}
 	if err := s.delta(last, new(finish(end))); err != nil {
@@ -120,7 +120,7 @@ func (s *Stream) end(end *turn.End) error {
 }
 
 // Wait sends what the chat waits for, in a chunk that adds nothing to the answer.
-func (s *Stream) Wait(w *v1alpha1.ChatWait) error {
+func (s *Stream) Wait(w *v1beta1.ChatWait) error {
 	c := s.chunk()
 	c.Choices, c.Parley = []chunkChoice{{}}, &extension{w}
 	return s.write(c)

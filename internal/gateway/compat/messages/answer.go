@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -56,7 +56,7 @@ type Usage struct {
 	CacheReadTokens     int64 `json:"cache_read_input_tokens"`
 }
 
-func usageOf(u v1alpha1.TokenUsage) Usage {
+func usageOf(u v1beta1.TokenUsage) Usage {
 	return Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheCreationTokens: u.CacheWriteTokens,
 		CacheReadTokens: u.CacheReadTokens}
 }
@@ -96,9 +96,9 @@ func stopReason(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:
 		return "tool_use"
-	case end.Reply == v1alpha1.ReplyMaxTokensReached:
+	case end.Reply == v1beta1.ReplyMaxTokensReached:
 		return "max_tokens"
-	case end.Reply == v1alpha1.ReplyRefused:
+	case end.Reply == v1beta1.ReplyRefused:
 		return "refusal"
 	}
 	return "end_turn"

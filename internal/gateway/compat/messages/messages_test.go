@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
@@ -25,7 +25,7 @@ func answer() *wire.Answer {
 		Created: time.Unix(1_790_000_000, 0)}
 }
 
-var usage = v1alpha1.TokenUsage{InputTokens: 5, CacheReadTokens: 4, CacheWriteTokens: 2, OutputTokens: 3}
+var usage = v1beta1.TokenUsage{InputTokens: 5, CacheReadTokens: 4, CacheWriteTokens: 2, OutputTokens: 3}
 
 // blocks of two steps, the second of which has a call.
 var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Hm."}, {Kind: turn.Text, Text: "I look."},
@@ -87,7 +87,7 @@ func TestAnthropicClientStreamEqualsWholeResponse(t *testing.T) {
 
 func TestAFailedTurnIsAnError(t *testing.T) {
 	end := turn.End{Outcome: turn.Failed, Error: &stream.Error{
-		Reason: v1alpha1.ErrorBudgetReached, Message: "It is spent."}}
+		Reason: v1beta1.ErrorBudgetReached, Message: "It is spent."}}
 	sent := streamed(t, end)
 	want := sentEvent{"error", `{"error":{"type":"rate_limit_error","message":"It is spent."},"type":"error"}`}
 	check.Equal(t, "the last event", want, sent[len(sent)-1])
@@ -95,9 +95,9 @@ func TestAFailedTurnIsAnError(t *testing.T) {
 
 func TestWhyAnAnswerHasEnded(t *testing.T) {
 	for want, end := range map[anthropic.StopReason]turn.End{
-		anthropic.StopReasonEndTurn:   {Outcome: turn.Completed, Reply: v1alpha1.ReplyComplete},
-		anthropic.StopReasonMaxTokens: {Outcome: turn.Completed, Reply: v1alpha1.ReplyMaxTokensReached},
-		anthropic.StopReasonRefusal:   {Outcome: turn.Completed, Reply: v1alpha1.ReplyRefused},
+		anthropic.StopReasonEndTurn:   {Outcome: turn.Completed, Reply: v1beta1.ReplyComplete},
+		anthropic.StopReasonMaxTokens: {Outcome: turn.Completed, Reply: v1beta1.ReplyMaxTokensReached},
+		anthropic.StopReasonRefusal:   {Outcome: turn.Completed, Reply: v1beta1.ReplyRefused},
 		anthropic.StopReasonToolUse:   {Outcome: turn.RequiresAction},
 	} {
 		a := answer()
@@ -138,22 +138,22 @@ func TestARequestIsRead(t *testing.T) {
 				"content": [{"type": "text", "text": "no answer"}, {"type": "image", "source": {"type": "base64"}}]},
 				{"type": "text", "text": "And now?"}]}]}`))
 	check.OK(t, err)
-	if !got.Stream || !got.Temporary || got.Effort != v1alpha1.EffortLow || len(got.Tools) != 1 ||
+	if !got.Stream || !got.Temporary || got.Effort != v1beta1.EffortLow || len(got.Tools) != 1 ||
 		got.Tools[0].Name != "weather" {
 		t.Errorf("read is %+v", got)
 	}
-	file := func(name, kind, data, url string) v1alpha1.MessagePart {
-		return v1alpha1.MessagePart{Type: v1alpha1.PartFile,
-			File: &v1alpha1.MessageFile{Name: name, MediaType: kind, Data: data, URL: url}}
+	file := func(name, kind, data, url string) v1beta1.MessagePart {
+		return v1beta1.MessagePart{Type: v1beta1.PartFile,
+			File: &v1beta1.MessageFile{Name: name, MediaType: kind, Data: data, URL: url}}
 	}
 	want := []turn.Item{{Kind: turn.System, Text: "Be brief.\n\nBe kind."},
-		{Kind: turn.User, Parts: []v1alpha1.MessagePart{wire.Text("What is this?"), file("image", "image/png", "aGk+", ""),
+		{Kind: turn.User, Parts: []v1beta1.MessagePart{wire.Text("What is this?"), file("image", "image/png", "aGk+", ""),
 			file("q.pdf", "application/pdf", "", "https://example.org/q.pdf"), wire.Text("Notes.")}},
 		{Kind: turn.Reply, Text: "I look."},
 		{Kind: turn.ToolCall, Call: "call_1_chat-x", Name: "weather", Input: `{"city": "Rome"}`},
 		{Kind: turn.ToolResult, Call: "call_1_chat-x", IsError: true,
 			Text: "no answer(a file of type image, which results of calls do not hold)"},
-		{Kind: turn.User, Parts: []v1alpha1.MessagePart{wire.Text("And now?")}}}
+		{Kind: turn.User, Parts: []v1beta1.MessagePart{wire.Text("And now?")}}}
 	check.Equal(t, "items", want, got.Items)
 	results := got.News().Results
 	if len(results) != 1 || !results[0].IsError || results[0].ID != "call_1" {
@@ -186,14 +186,14 @@ func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
 
 func TestSettingsOfTheTurnAreRead(t *testing.T) {
 	const format = `{"type": "json_schema", "schema": {"type": "object"}}`
-	output := &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}
+	output := &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}
 	for body, want := range map[string]turn.Settings{
 		`{"output_config": {"format": ` + format + `}, "stop_sequences": ["END"]}`: {Output: output, Stop: []string{"END"}},
 		`{"output_format": ` + format + `, "tool_choice": {"type": "any"}}`: {Output: output,
-			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}},
+			ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceRequired}},
 		`{"output_config": {"format": null}, "tool_choice": {"type": "tool", "name": "weather"}}`: {
-			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"}},
-		`{"tool_choice": {"type": "none"}}`: {ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}},
+			ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceTool, Tool: "weather"}},
+		`{"tool_choice": {"type": "none"}}`: {ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceNone}},
 		`{"tool_choice": {"type": "auto"}}`: {},
 	} {
 		got, err := messages.Read([]byte(body))

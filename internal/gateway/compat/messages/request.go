@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -172,7 +172,7 @@ func replyItems(c content) []turn.Item {
 
 // userItems are a message and results of calls.
 func userItems(c content, param string) (items []turn.Item, err error) {
-	var parts []v1alpha1.MessagePart
+	var parts []v1beta1.MessagePart
 	for i := range c {
 		b, at := &c[i], fmt.Sprintf("%s[%d]", param, i)
 		switch {
@@ -210,7 +210,7 @@ func output(c content) string {
 }
 
 // part is the block as a part of a message.
-func (b *block) part(at string) (v1alpha1.MessagePart, error) {
+func (b *block) part(at string) (v1beta1.MessagePart, error) {
 	switch b.Type + " " + b.Source.Type {
 	case "text ":
 		return wire.Text(b.Text), nil
@@ -223,6 +223,6 @@ func (b *block) part(at string) (v1alpha1.MessagePart, error) {
 	case "document url":
 		return wire.File(at+".source.url", cmp.Or(b.Title, b.Type), b.Source.URL)
 	}
-	return v1alpha1.MessagePart{}, wire.Unsupported(at, "blocks of type %s cannot be honoured like this: texts, images "+
+	return v1beta1.MessagePart{}, wire.Unsupported(at, "blocks of type %s cannot be honoured like this: texts, images "+
 		"and documents in place or by URL, and results of calls", b.Type)
 }

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -62,7 +62,7 @@ func deltaOf(kind turn.BlockKind, text string) map[string]string {
 }
 
 // Wait sends what the chat waits for.
-func (s *Stream) Wait(w *v1alpha1.ChatWait) error {
+func (s *Stream) Wait(w *v1beta1.ChatWait) error {
 	return s.event("ping", fields{"parley": map[string]any{"wait": w}})
 }
 

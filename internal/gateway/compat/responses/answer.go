@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -73,7 +73,7 @@ type Format struct {
 }
 
 // formatOf is the format of an answer. Chats keep no names of schemas.
-func formatOf(output *v1alpha1.OutputFormat) Format {
+func formatOf(output *v1beta1.OutputFormat) Format {
 	switch {
 	case output == nil:
 		return Format{Type: "text"}
@@ -84,11 +84,11 @@ func formatOf(output *v1alpha1.OutputFormat) Format {
 }
 
 // choiceOf is which tools the first reply calls.
-func choiceOf(choice *v1alpha1.ToolChoice) any {
+func choiceOf(choice *v1beta1.ToolChoice) any {
 	switch {
 	case choice == nil:
 		return "auto"
-	case choice.Type == v1alpha1.ToolChoiceTool:
+	case choice.Type == v1beta1.ToolChoiceTool:
 		return map[string]string{"type": wire.KindFunction, "name": choice.Tool}
 	}
 	return strings.ToLower(string(choice.Type))
@@ -145,7 +145,7 @@ type Usage struct {
 	TotalTokens int64 `json:"total_tokens"`
 }
 
-func usageOf(u v1alpha1.TokenUsage) *Usage {
+func usageOf(u v1beta1.TokenUsage) *Usage {
 	out := &Usage{InputTokens: u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens, OutputTokens: u.OutputTokens}
 	out.TotalTokens = out.InputTokens + out.OutputTokens
 	out.InputDetails.CachedTokens, out.OutputDetails.ReasoningTokens = u.CacheReadTokens, u.ReasoningTokens
@@ -181,9 +181,9 @@ func (r *Response) end(end *turn.End) {
 		r.Status, r.Error = failed, &ResponseError{Code: *e.Code, Message: e.Message}
 	case end.Outcome == turn.Interrupted:
 		r.Status, r.Incomplete = cancelled, &Reason{"interrupted"}
-	case end.Reply == v1alpha1.ReplyMaxTokensReached:
+	case end.Reply == v1beta1.ReplyMaxTokensReached:
 		r.Status, r.Incomplete = incomplete, &Reason{"max_output_tokens"}
-	case end.Reply == v1alpha1.ReplyRefused:
+	case end.Reply == v1beta1.ReplyRefused:
 		r.refuse()
 	}
 }

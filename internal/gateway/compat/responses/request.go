@@ -9,7 +9,7 @@ import (
 	"errors"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -154,7 +154,7 @@ func input(raw json.RawMessage) ([]turn.Item, error) {
 		if strings.TrimSpace(text) == "" {
 			return nil, wire.Invalid("input", "input is blank: say something")
 		}
-		return []turn.Item{{Kind: turn.User, Parts: []v1alpha1.MessagePart{wire.Text(text)}}}, nil
+		return []turn.Item{{Kind: turn.User, Parts: []v1beta1.MessagePart{wire.Text(text)}}}, nil
 	}
 	var all []item
 	err := json.Unmarshal(raw, &all)
@@ -223,7 +223,7 @@ func output(c content) string {
 func (p *part) isText() bool { return p.Type == "input_text" || p.Type == "text" }
 
 // message is the part as that of a ChatMessage.
-func (p *part) message(at string) (v1alpha1.MessagePart, error) {
+func (p *part) message(at string) (v1beta1.MessagePart, error) {
 	switch {
 	case p.isText():
 		return wire.Text(p.Text), nil
@@ -234,6 +234,6 @@ func (p *part) message(at string) (v1alpha1.MessagePart, error) {
 	case p.Type == "input_file" && p.FileURL != "":
 		return wire.File(at+".file_url", p.FileName, p.FileURL)
 	}
-	return v1alpha1.MessagePart{}, wire.Unsupported(at,
+	return v1beta1.MessagePart{}, wire.Unsupported(at,
 		"parts of type %s cannot be honoured like this: texts, images, files in place or by URL", p.Type)
 }

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
@@ -28,14 +28,14 @@ func TestARequestIsRead(t *testing.T) {
 			{"type": "function_call", "call_id": "call_1_chat-x", "name": "weather", "arguments": "{}"},
 			{"type": "function_call_output", "call_id": "call_1_chat-x", "output": [{"type": "input_text", "text": "rain"}]}]}`))
 	check.OK(t, err)
-	if !got.Stream || !got.Temporary || got.Model != "large" || got.Effort != v1alpha1.EffortHigh ||
+	if !got.Stream || !got.Temporary || got.Model != "large" || got.Effort != v1beta1.EffortHigh ||
 		got.Previous != "chat-x-1" || len(got.Tools) != 1 {
 		t.Errorf("read is %+v", got)
 	}
 	text := "What is this?"
 	want := []turn.Item{{Kind: turn.System, Text: "Be brief."}, {Kind: turn.System, Text: "Be kind."},
-		{Kind: turn.User, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
-			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "image", MediaType: "image/png", Data: "aGk="}}}},
+		{Kind: turn.User, Parts: []v1beta1.MessagePart{{Type: v1beta1.PartText, Text: &text},
+			{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{Name: "image", MediaType: "image/png", Data: "aGk="}}}},
 		{Kind: turn.Reply}, {Kind: turn.ToolCall, Call: "call_1_chat-x", Name: "weather", Input: "{}"},
 		{Kind: turn.ToolResult, Call: "call_1_chat-x", Text: "rain"}}
 	check.Equal(t, "items", want, got.Items)
@@ -77,22 +77,22 @@ func TestSettingsOfTheTurnAreRead(t *testing.T) {
 	got, err := responses.Read([]byte(`{"input": "x", "tool_choice": {"type": "function", "name": "weather"},
 		"text": {"format": {"type": "json_schema", "name": "n", "strict": true, "schema": {"type": "object"}}}}`))
 	check.OK(t, err)
-	want := turn.Settings{ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"},
-		Output: &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
+	want := turn.Settings{ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceTool, Tool: "weather"},
+		Output: &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
 	check.Equal(t, "settings", want, got.Settings)
 }
 
 func TestAResponseRepeatsFormatAndChoice(t *testing.T) {
-	output := func(schema string) *v1alpha1.OutputFormat {
-		return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(schema)}}
+	output := func(schema string) *v1beta1.OutputFormat {
+		return &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(schema)}}
 	}
 	for want, a := range map[string]*wire.Answer{
 		`{"type":"text"} "auto"`: {},
 		`{"type":"json_object"} "required"`: {Output: output(`{"type":"object"}`),
-			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}},
+			ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceRequired}},
 		`{"type":"json_schema","name":"answer","schema":{"type":"object","required":["a"]},"strict":true} ` +
 			`{"name":"f","type":"function"}`: {Output: output(`{"type":"object","required":["a"]}`),
-			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "f"}},
+			ToolChoice: &v1beta1.ToolChoice{Type: v1beta1.ToolChoiceTool, Tool: "f"}},
 	} {
 		r := responses.Of(a)
 		format, _ := json.Marshal(r.Text.Format)

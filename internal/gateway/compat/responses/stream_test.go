@@ -18,7 +18,7 @@ import (
 	api "github.com/openai/openai-go/v3/responses"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
@@ -51,7 +51,7 @@ var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Somebody asks."},
 	{Kind: turn.Text, Text: "Ich schaue für dich nach."},
 	{Kind: turn.Call, ID: "call_1", Name: "weather", Text: `{"city":"Rome"}`}}
 
-var calls = turn.End{Outcome: turn.RequiresAction, Usage: v1alpha1.TokenUsage{InputTokens: 5, CacheReadTokens: 4,
+var calls = turn.End{Outcome: turn.RequiresAction, Usage: v1beta1.TokenUsage{InputTokens: 5, CacheReadTokens: 4,
 	OutputTokens: 3, ReasoningTokens: 2}}
 
 // tell streams the blocks in the pieces into which cut divides a text.
@@ -80,10 +80,10 @@ func words(text string) []string { return strings.SplitAfter(text, " ") }
 func TestWhatIsStreamed(t *testing.T) {
 	for name, end := range map[string]turn.End{
 		"calls":       calls,
-		"completed":   {Outcome: turn.Completed, Reply: v1alpha1.ReplyComplete},
-		"length":      {Outcome: turn.Completed, Reply: v1alpha1.ReplyMaxTokensReached},
+		"completed":   {Outcome: turn.Completed, Reply: v1beta1.ReplyComplete},
+		"length":      {Outcome: turn.Completed, Reply: v1beta1.ReplyMaxTokensReached},
 		"interrupted": {Outcome: turn.Interrupted},
-		"failed": {Outcome: turn.Failed, Error: &stream.Error{Reason: v1alpha1.ErrorContextTooLong,
+		"failed": {Outcome: turn.Failed, Error: &stream.Error{Reason: v1beta1.ErrorContextTooLong,
 			Message: "It is too long."}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Refuse refuses the first field of a struct that asks for what chats cannot do. The fields are json.RawMessage. Their
@@ -51,14 +51,14 @@ func (c *Content[P]) UnmarshalJSON(raw []byte) error {
 }
 
 // Parts converts the parts of a message. Blank texts are omitted. Param is the name of the content.
-func (c Content[P]) Parts(param string, convert func(part *P, at string) (v1alpha1.MessagePart, error)) (
-	[]v1alpha1.MessagePart, error) {
-	return Each(c, param, func(p *P, at string) ([]v1alpha1.MessagePart, error) {
+func (c Content[P]) Parts(param string, convert func(part *P, at string) (v1beta1.MessagePart, error)) (
+	[]v1beta1.MessagePart, error) {
+	return Each(c, param, func(p *P, at string) ([]v1beta1.MessagePart, error) {
 		part, err := convert(p, at)
 		if part.Text != nil && strings.TrimSpace(*part.Text) == "" {
 			return nil, err
 		}
-		return []v1alpha1.MessagePart{part}, err
+		return []v1beta1.MessagePart{part}, err
 	})
 }
 

@@ -12,28 +12,28 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // Text is a part of a message.
-func Text(text string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text}
+func Text(text string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartText, Text: &text}
 }
 
 // Image is a part of a message: an image at a URL, or in a data URL.
-func Image(param, url string) (v1alpha1.MessagePart, error) {
+func Image(param, url string) (v1beta1.MessagePart, error) {
 	return file(param, "image", url, "image/png")
 }
 
 // File is a part of a message: a file in a data URL.
-func File(param, name, url string) (v1alpha1.MessagePart, error) {
+func File(param, name, url string) (v1beta1.MessagePart, error) {
 	return file(param, baseOf(name), url, "application/pdf")
 }
 
 // Data is a part of a message: a file in place, in base64.
-func Data(name, mediaType, content string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartFile,
-		File: &v1alpha1.MessageFile{Name: baseOf(name), MediaType: strings.ToLower(mediaType), Data: content}}
+func Data(name, mediaType, content string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartFile,
+		File: &v1beta1.MessageFile{Name: baseOf(name), MediaType: strings.ToLower(mediaType), Data: content}}
 }
 
 // NoFileInResult stands for a file in the result of a call.
@@ -49,8 +49,8 @@ func baseOf(name string) string {
 	return name
 }
 
-func file(param, name, url, usual string) (v1alpha1.MessagePart, error) {
-	f := &v1alpha1.MessageFile{Name: name}
+func file(param, name, url, usual string) (v1beta1.MessagePart, error) {
+	f := &v1beta1.MessageFile{Name: name}
 	data, inPlace := strings.CutPrefix(url, "data:")
 	if !inPlace {
 		f.URL = url
@@ -58,14 +58,14 @@ func file(param, name, url, usual string) (v1alpha1.MessagePart, error) {
 		if byName, _, err := mime.ParseMediaType(mime.TypeByExtension(path.Ext(withoutQuery(url)))); err == nil {
 			f.MediaType = byName
 		}
-		return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: f}, nil
+		return v1beta1.MessagePart{Type: v1beta1.PartFile, File: f}, nil
 	}
 	kind, content, ok := strings.Cut(data, ";base64,")
 	if !ok {
-		return v1alpha1.MessagePart{}, Invalid(param, "the data URL is not of the form data:TYPE;base64,CONTENT")
+		return v1beta1.MessagePart{}, Invalid(param, "the data URL is not of the form data:TYPE;base64,CONTENT")
 	}
 	f.MediaType, f.Data = strings.ToLower(kind), content
-	return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: f}, nil
+	return v1beta1.MessagePart{Type: v1beta1.PartFile, File: f}, nil
 }
 
 func withoutQuery(url string) string {
@@ -89,12 +89,12 @@ type Function struct {
 
 // Tools converts the tools that a client offers; nil if the request has no such field. Of returns the type of a tool
 // and its function.
-func Tools[T any](offered []T, of func(*T) (kind string, f *Function), omitted map[string]bool) ([]v1alpha1.ClientTool,
+func Tools[T any](offered []T, of func(*T) (kind string, f *Function), omitted map[string]bool) ([]v1beta1.ClientTool,
 	error) {
 	if offered == nil {
 		return nil, nil
 	}
-	tools := []v1alpha1.ClientTool{}
+	tools := []v1beta1.ClientTool{}
 	for i := range offered {
 		kind, f := of(&offered[i])
 		param := fmt.Sprintf("tools[%d]", i)
@@ -113,8 +113,8 @@ func Tools[T any](offered []T, of func(*T) (kind string, f *Function), omitted m
 	return tools, nil
 }
 
-func (f *Function) tool(param string) (v1alpha1.ClientTool, error) {
-	tool := v1alpha1.ClientTool{Name: f.Name, Description: f.Description}
+func (f *Function) tool(param string) (v1beta1.ClientTool, error) {
+	tool := v1beta1.ClientTool{Name: f.Name, Description: f.Description}
 	if len([]rune(f.Description)) > maxDescription {
 		return tool, Invalid(param, "the description of function %s has more than %d characters", f.Name, maxDescription)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/internal/text/jsonschema"
 )
@@ -39,7 +39,7 @@ type Format struct {
 
 // Output is the format as a message has it; nil for text. Field and schema are the names of the format and of its
 // schema in the request.
-func (f *Format) Output(field, schema string) (*v1alpha1.OutputFormat, error) {
+func (f *Format) Output(field, schema string) (*v1beta1.OutputFormat, error) {
 	raw := f.Schema
 	switch f.Type {
 	case "", formatText:
@@ -64,7 +64,7 @@ func (f *Format) Output(field, schema string) (*v1alpha1.OutputFormat, error) {
 			return nil, Invalid(schema, "%s cannot be used: %v", schema, err)
 		}
 	}
-	return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: raw}}, nil
+	return &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: raw}}, nil
 }
 
 // Stops reads texts at which the model stops: one, or a list. Param is the name of the field.
@@ -88,7 +88,7 @@ func Stops(param string, raw json.RawMessage) ([]string, error) {
 
 // Choice reads which tools the first reply calls, as OpenAI's two protocols write it; nil: the model decides. Param is
 // the name of the field.
-func Choice(param string, raw json.RawMessage) (*v1alpha1.ToolChoice, error) {
+func Choice(param string, raw json.RawMessage) (*v1beta1.ToolChoice, error) {
 	if !IsSet(raw) {
 		return nil, nil
 	}
@@ -106,14 +106,14 @@ func Choice(param string, raw json.RawMessage) (*v1alpha1.ToolChoice, error) {
 }
 
 // choices are the types by the words of the protocols.
-var choices = map[string]v1alpha1.ToolChoiceType{
-	"none": v1alpha1.ToolChoiceNone, "required": v1alpha1.ToolChoiceRequired, "any": v1alpha1.ToolChoiceRequired,
-	KindFunction: v1alpha1.ToolChoiceTool, "tool": v1alpha1.ToolChoiceTool,
+var choices = map[string]v1beta1.ToolChoiceType{
+	"none": v1beta1.ToolChoiceNone, "required": v1beta1.ToolChoiceRequired, "any": v1beta1.ToolChoiceRequired,
+	KindFunction: v1beta1.ToolChoiceTool, "tool": v1beta1.ToolChoiceTool,
 }
 
 // ChoiceOf is the choice that a word of a protocol means, with the name of the tool if it means one; nil: the model
 // decides. Param is the name of the field.
-func ChoiceOf(param, word, tool string) (*v1alpha1.ToolChoice, error) {
+func ChoiceOf(param, word, tool string) (*v1beta1.ToolChoice, error) {
 	if word == "" || word == "auto" {
 		return nil, nil
 	}
@@ -122,11 +122,11 @@ func ChoiceOf(param, word, tool string) (*v1alpha1.ToolChoice, error) {
 		return nil, Unsupported(param, "%s of type %.64q is not supported: let the model choose (auto), require or "+
 			"exclude calls, or name one tool; to allow some tools only, offer these alone", param, word)
 	}
-	if kind != v1alpha1.ToolChoiceTool {
-		return &v1alpha1.ToolChoice{Type: kind}, nil
+	if kind != v1beta1.ToolChoiceTool {
+		return &v1beta1.ToolChoice{Type: kind}, nil
 	}
 	if tool == "" || utf8.RuneCountInString(tool) > maxToolName {
 		return nil, Invalid(param, "%s names no tool: a name has 1 to %d characters", param, maxToolName)
 	}
-	return &v1alpha1.ToolChoice{Type: kind, Tool: tool}, nil
+	return &v1beta1.ToolChoice{Type: kind, Tool: tool}, nil
 }

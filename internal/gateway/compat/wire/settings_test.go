@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/test/kit/check"
 )
@@ -86,11 +86,11 @@ func TestStopsAreOneTextOrAList(t *testing.T) {
 }
 
 func TestChoicesOfToolsAreRead(t *testing.T) {
-	for raw, want := range map[string]*v1alpha1.ToolChoice{
-		``: nil, `null`: nil, `"auto"`: nil, `"none"`: {Type: v1alpha1.ToolChoiceNone},
-		`"required"`:                                      {Type: v1alpha1.ToolChoiceRequired},
-		`{"type": "function", "name": "f"}`:               {Type: v1alpha1.ToolChoiceTool, Tool: "f"},
-		`{"type": "function", "function": {"name": "f"}}`: {Type: v1alpha1.ToolChoiceTool, Tool: "f"},
+	for raw, want := range map[string]*v1beta1.ToolChoice{
+		``: nil, `null`: nil, `"auto"`: nil, `"none"`: {Type: v1beta1.ToolChoiceNone},
+		`"required"`:                                      {Type: v1beta1.ToolChoiceRequired},
+		`{"type": "function", "name": "f"}`:               {Type: v1beta1.ToolChoiceTool, Tool: "f"},
+		`{"type": "function", "function": {"name": "f"}}`: {Type: v1beta1.ToolChoiceTool, Tool: "f"},
 	} {
 		got, err := wire.Choice("tool_choice", json.RawMessage(raw))
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -107,8 +107,8 @@ func TestChoicesOfToolsAreRead(t *testing.T) {
 }
 
 func TestFailuresHaveTheirStatus(t *testing.T) {
-	for reason, status := range map[v1alpha1.ErrorReason]int{
-		v1alpha1.ErrorOutputInvalid: 502, v1alpha1.ErrorOutputSchemaInvalid: 400, v1alpha1.ErrorBudgetReached: 429,
+	for reason, status := range map[v1beta1.ErrorReason]int{
+		v1beta1.ErrorOutputInvalid: 502, v1beta1.ErrorOutputSchemaInvalid: 400, v1beta1.ErrorBudgetReached: 429,
 	} {
 		if got := wire.Failure(&stream.Error{Reason: reason, Message: "m"}); got.Status != status {
 			t.Errorf("%s is %+v", reason, got)
@@ -118,7 +118,7 @@ func TestFailuresHaveTheirStatus(t *testing.T) {
 
 func TestContentIsATextOrParts(t *testing.T) {
 	type part struct{ Type, Text string }
-	asText := func(p *part, _ string) (v1alpha1.MessagePart, error) { return wire.Text(p.Text), nil }
+	asText := func(p *part, _ string) (v1beta1.MessagePart, error) { return wire.Text(p.Text), nil }
 	for raw, want := range map[string][]string{`null`: nil, `"a"`: {"a"},
 		`[{"type": "text", "text": "a"}, {"text": " "}]`: {"a"}} {
 		var c wire.Content[part]

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
 )
 
@@ -41,8 +41,8 @@ type Answer struct {
 	// Created is when the message was created.
 	Created time.Time
 	// Output is what the answer matches; nil for text. ToolChoice is of its first reply; nil: the model decides.
-	Output     *v1alpha1.OutputFormat
-	ToolChoice *v1alpha1.ToolChoice
+	Output     *v1beta1.OutputFormat
+	ToolChoice *v1beta1.ToolChoice
 	// Metadata that the answer repeats.
 	Metadata map[string]string
 	// Begun is whether its turn has begun.
@@ -123,11 +123,11 @@ func Read(body []byte, into any) error {
 }
 
 // Effort is the effort that a word means.
-func Effort(param, word string) (v1alpha1.ReasoningEffort, error) {
+func Effort(param, word string) (v1beta1.ReasoningEffort, error) {
 	if word == "" {
 		return "", nil
 	}
-	effort := v1alpha1.ReasoningEffortOf(word)
+	effort := v1beta1.ReasoningEffortOf(word)
 	if effort == "" {
 		return "", Invalid(param, "%s is none of none, minimal, low, medium, high, xhigh and max", param)
 	}
@@ -141,35 +141,35 @@ type failure struct {
 }
 
 // failures by the reason of the error. Other reasons are errors of the server, with the reason as code.
-var failures = map[v1alpha1.ErrorReason]failure{
-	v1alpha1.ErrorRateLimited:           {http.StatusTooManyRequests, RateLimit, "rate_limit_exceeded"},
-	v1alpha1.ErrorUsageLimitReached:     {http.StatusTooManyRequests, Quota, "insufficient_quota"},
-	v1alpha1.ErrorBudgetReached:         {http.StatusTooManyRequests, Quota, "insufficient_quota"},
-	v1alpha1.ErrorOverloaded:            {http.StatusServiceUnavailable, Server, "overloaded"},
-	v1alpha1.ErrorProviderUnavailable:   {http.StatusBadGateway, Server, "provider_unavailable"},
-	v1alpha1.ErrorProviderTimeout:       {http.StatusGatewayTimeout, Server, "provider_silent"},
-	v1alpha1.ErrorProviderError:         {http.StatusBadGateway, Server, "provider_error"},
-	v1alpha1.ErrorContextTooLong:        {http.StatusBadRequest, InvalidRequest, "context_length_exceeded"},
-	v1alpha1.ErrorContentFiltered:       {http.StatusBadRequest, InvalidRequest, "content_filter"},
-	v1alpha1.ErrorRequestRejected:       {http.StatusBadRequest, InvalidRequest, "request_rejected"},
-	v1alpha1.ErrorOutputInvalid:         {http.StatusBadGateway, Server, "output_invalid"},
-	v1alpha1.ErrorOutputSchemaInvalid:   {http.StatusBadRequest, InvalidRequest, "output_schema_invalid"},
-	v1alpha1.ErrorModelNotFound:         {http.StatusNotFound, NotFound, "model_not_found"},
-	v1alpha1.ErrorModelConfigNotFound:   {http.StatusNotFound, NotFound, "model_not_found"},
-	v1alpha1.ErrorModelConfigDisabled:   {http.StatusNotFound, NotFound, "model_not_found"},
-	v1alpha1.ErrorModelConfigNotAllowed: {http.StatusForbidden, Permission, "model_not_allowed"},
-	"QueueFull":                         {http.StatusTooManyRequests, RateLimit, "queue_full"},
-	"ResultsInvalid":                    {http.StatusBadRequest, InvalidRequest, "results_invalid"},
-	"Superseded":                        {http.StatusConflict, InvalidRequest, "superseded"},
-	turn.MessageDeleted:                 {http.StatusNotFound, NotFound, "message_deleted"},
-	turn.ChatDeleted:                    {http.StatusNotFound, NotFound, "chat_deleted"},
-	"Archived":                          {http.StatusConflict, InvalidRequest, "archived"},
+var failures = map[v1beta1.ErrorReason]failure{
+	v1beta1.ErrorRateLimited:           {http.StatusTooManyRequests, RateLimit, "rate_limit_exceeded"},
+	v1beta1.ErrorUsageLimitReached:     {http.StatusTooManyRequests, Quota, "insufficient_quota"},
+	v1beta1.ErrorBudgetReached:         {http.StatusTooManyRequests, Quota, "insufficient_quota"},
+	v1beta1.ErrorOverloaded:            {http.StatusServiceUnavailable, Server, "overloaded"},
+	v1beta1.ErrorProviderUnavailable:   {http.StatusBadGateway, Server, "provider_unavailable"},
+	v1beta1.ErrorProviderTimeout:       {http.StatusGatewayTimeout, Server, "provider_silent"},
+	v1beta1.ErrorProviderError:         {http.StatusBadGateway, Server, "provider_error"},
+	v1beta1.ErrorContextTooLong:        {http.StatusBadRequest, InvalidRequest, "context_length_exceeded"},
+	v1beta1.ErrorContentFiltered:       {http.StatusBadRequest, InvalidRequest, "content_filter"},
+	v1beta1.ErrorRequestRejected:       {http.StatusBadRequest, InvalidRequest, "request_rejected"},
+	v1beta1.ErrorOutputInvalid:         {http.StatusBadGateway, Server, "output_invalid"},
+	v1beta1.ErrorOutputSchemaInvalid:   {http.StatusBadRequest, InvalidRequest, "output_schema_invalid"},
+	v1beta1.ErrorModelNotFound:         {http.StatusNotFound, NotFound, "model_not_found"},
+	v1beta1.ErrorModelConfigNotFound:   {http.StatusNotFound, NotFound, "model_not_found"},
+	v1beta1.ErrorModelConfigDisabled:   {http.StatusNotFound, NotFound, "model_not_found"},
+	v1beta1.ErrorModelConfigNotAllowed: {http.StatusForbidden, Permission, "model_not_allowed"},
+	"QueueFull":                        {http.StatusTooManyRequests, RateLimit, "queue_full"},
+	"ResultsInvalid":                   {http.StatusBadRequest, InvalidRequest, "results_invalid"},
+	"Superseded":                       {http.StatusConflict, InvalidRequest, "superseded"},
+	turn.MessageDeleted:                {http.StatusNotFound, NotFound, "message_deleted"},
+	turn.ChatDeleted:                   {http.StatusNotFound, NotFound, "chat_deleted"},
+	"Archived":                         {http.StatusConflict, InvalidRequest, "archived"},
 }
 
 // Failure is the error of a turn in OpenAI's form.
 func Failure(e *stream.Error) *Error {
 	if e == nil {
-		e = &stream.Error{Reason: v1alpha1.ErrorInternal, Message: "the turn failed"}
+		e = &stream.Error{Reason: v1beta1.ErrorInternal, Message: "the turn failed"}
 	}
 	f, ok := failures[e.Reason]
 	if !ok {

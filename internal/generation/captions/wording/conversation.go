@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // FirstQuestion is the text of the first User message for people.
-func FirstQuestion(messages []v1alpha1.ChatMessage) string {
+func FirstQuestion(messages []v1beta1.ChatMessage) string {
 	if i := slices.IndexFunc(messages, Asks); i >= 0 {
 		return Text(&messages[i].Spec)
 	}
@@ -29,7 +29,7 @@ func FirstQuestion(messages []v1alpha1.ChatMessage) string {
 }
 
 // Questions is the number of User messages for people.
-func Questions(messages []v1alpha1.ChatMessage) (n int) {
+func Questions(messages []v1beta1.ChatMessage) (n int) {
 	for i := range messages {
 		if Asks(messages[i]) {
 			n++
@@ -39,23 +39,23 @@ func Questions(messages []v1alpha1.ChatMessage) (n int) {
 }
 
 // Asks reports whether a message is a User message for people, who read the captions.
-func Asks(m v1alpha1.ChatMessage) bool {
-	return m.Spec.Role == v1alpha1.RoleUser && m.Spec.Visibility != v1alpha1.VisibleToModel
+func Asks(m v1beta1.ChatMessage) bool {
+	return m.Spec.Role == v1beta1.RoleUser && m.Spec.Visibility != v1beta1.VisibleToModel
 }
 
 // Shown is the text of a message that people can see. A summary replaces messages that they have seen.
-func Shown(spec *v1alpha1.ChatMessageSpec) string {
-	if spec.Role == v1alpha1.RoleUser && spec.Visibility == v1alpha1.VisibleToModel {
+func Shown(spec *v1beta1.ChatMessageSpec) string {
+	if spec.Role == v1beta1.RoleUser && spec.Visibility == v1beta1.VisibleToModel {
 		return ""
 	}
 	return Text(spec)
 }
 
-// Text is the text of a message. Unlike v1alpha1.ChatMessageSpec.Text, it separates the texts by line breaks.
-func Text(spec *v1alpha1.ChatMessageSpec) string {
+// Text is the text of a message. Unlike v1beta1.ChatMessageSpec.Text, it separates the texts by line breaks.
+func Text(spec *v1beta1.ChatMessageSpec) string {
 	texts := []string{spec.Content}
 	for _, part := range spec.Parts {
-		if part.Type == v1alpha1.PartText && part.Text != nil {
+		if part.Type == v1beta1.PartText && part.Text != nil {
 			texts = append(texts, *part.Text)
 		}
 	}
@@ -77,8 +77,8 @@ func Exchange(question, answer string) string {
 }
 
 // Conversation is the request's text of a conversation: its first message or summary, and its newest turns.
-func Conversation(messages []v1alpha1.ChatMessage) string {
-	first := max(0, slices.IndexFunc(messages, func(m v1alpha1.ChatMessage) bool { return Shown(&m.Spec) != "" }))
+func Conversation(messages []v1beta1.ChatMessage) string {
+	first := max(0, slices.IndexFunc(messages, func(m v1beta1.ChatMessage) bool { return Shown(&m.Spec) != "" }))
 	newest, turns := len(messages), 0
 	for newest > first+1 && turns < newestTurns {
 		newest--
@@ -88,8 +88,8 @@ func Conversation(messages []v1alpha1.ChatMessage) string {
 	}
 	var texts []string
 	left := maxAsked
-	add := func(m *v1alpha1.ChatMessage, most int) {
-		if text := Shown(&m.Spec); text != "" && m.Spec.Role != v1alpha1.RoleTool {
+	add := func(m *v1beta1.ChatMessage, most int) {
+		if text := Shown(&m.Spec); text != "" && m.Spec.Role != v1beta1.RoleTool {
 			texts = append(texts, tagged(tags[m.Spec.Role], text, min(most, left)))
 			left -= min(most, left, len([]rune(text)))
 		}
@@ -105,8 +105,8 @@ func Conversation(messages []v1alpha1.ChatMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-var tags = map[v1alpha1.MessageRole]string{v1alpha1.RoleUser: "message", v1alpha1.RoleAssistant: "reply",
-	v1alpha1.RoleSystem: "summary"}
+var tags = map[v1beta1.MessageRole]string{v1beta1.RoleUser: "message", v1beta1.RoleAssistant: "reply",
+	v1beta1.RoleSystem: "summary"}
 
 // tagged is the beginning of a text in a tag.
 func tagged(tag, text string, runes int) string {

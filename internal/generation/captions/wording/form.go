@@ -12,7 +12,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -33,7 +33,7 @@ type Form struct {
 var (
 	// Title is the title of a chat. It needs a tenth of the tokens.
 	Title = Form{
-		Tool: "set_title", Words: 8, Runes: v1alpha1.MaxTitleRunes, Tokens: 256, field: "title", label: "title",
+		Tool: "set_title", Words: 8, Runes: v1beta1.MaxTitleRunes, Tokens: 256, field: "title", label: "title",
 		of: "conversation",
 		instructions: "Write the title of the conversation that begins with the user's message: at most 8 words, at most " +
 			"80 characters, " +
@@ -43,7 +43,7 @@ var (
 	}
 	// TurnSummary is the summary of a turn in a few words.
 	TurnSummary = Form{
-		Tool: "set_summary", Words: 5, Runes: v1alpha1.MaxTurnSummaryRunes, Tokens: 64, field: "summary", label: "summary",
+		Tool: "set_summary", Words: 5, Runes: v1beta1.MaxTurnSummaryRunes, Tokens: 64, field: "summary", label: "summary",
 		of: "turn",
 		instructions: "Say in 2 to 5 words what became of this turn of a conversation, as a label in a list: what was " +
 			"found out, done or asked back, " +
@@ -86,7 +86,7 @@ func (f Form) tool() fantasy.FunctionTool {
 }
 
 // Read is the caption in a call of the tool, or else in the text of a reply; empty if there is none.
-func (f Form) Read(reply []v1alpha1.MessagePart) string {
+func (f Form) Read(reply []v1beta1.MessagePart) string {
 	for i := range reply {
 		if call := reply[i].ToolCall; call != nil {
 			if caption := f.parse(call.Input); caption != "" {
@@ -94,7 +94,7 @@ func (f Form) Read(reply []v1alpha1.MessagePart) string {
 			}
 		}
 	}
-	return f.Clean((&v1alpha1.ChatMessageSpec{Parts: reply}).Text())
+	return f.Clean((&v1beta1.ChatMessageSpec{Parts: reply}).Text())
 }
 
 // Clean is the caption in an answer; empty if there is none. Models add introductions, quotes, formatting, thoughts and

@@ -11,35 +11,35 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
-func said(role v1alpha1.MessageRole, content string, parts ...string) v1alpha1.ChatMessage {
-	m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Content: content}}
+func said(role v1beta1.MessageRole, content string, parts ...string) v1beta1.ChatMessage {
+	m := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: role, Content: content}}
 	for _, part := range parts {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &part})
+		m.Spec.Parts = append(m.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartText, Text: &part})
 	}
 	return m
 }
 
 func TestATitleIsOfTheFirstQuestion(t *testing.T) {
-	messages := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "summary"), said(v1alpha1.RoleUser, "", "why", "so"),
-		said(v1alpha1.RoleAssistant, "", "because"), said(v1alpha1.RoleUser, "and then")}
+	messages := []v1beta1.ChatMessage{said(v1beta1.RoleSystem, "", "summary"), said(v1beta1.RoleUser, "", "why", "so"),
+		said(v1beta1.RoleAssistant, "", "because"), said(v1beta1.RoleUser, "and then")}
 	check.Equal(t, "question, number", []any{"why\nso", 2}, []any{FirstQuestion(messages), Questions(messages)})
 	check.Equal(t, "the text of nothing", "", FirstQuestion(nil))
 }
 
 // Titles and summaries are for people.
 func TestCaptionOmitsMessagesForTheModelAlone(t *testing.T) {
-	hidden := said(v1alpha1.RoleUser, "the hook's word")
-	hidden.Spec.Visibility = v1alpha1.VisibleToModel
-	messages := []v1alpha1.ChatMessage{hidden, said(v1alpha1.RoleAssistant, "done"), said(v1alpha1.RoleUser, "why")}
+	hidden := said(v1beta1.RoleUser, "the hook's word")
+	hidden.Spec.Visibility = v1beta1.VisibleToModel
+	messages := []v1beta1.ChatMessage{hidden, said(v1beta1.RoleAssistant, "done"), said(v1beta1.RoleUser, "why")}
 	check.Equal(t, "a title", []any{"why", 1}, []any{FirstQuestion(messages), Questions(messages)})
 	check.Equal(t, "another title", "<reply>\ndone\n</reply>\n<message>\nwhy\n</message>", Conversation(messages))
 	check.Equal(t, "a summary", "", Shown(&hidden.Spec))
-	summary := said(v1alpha1.RoleSystem, "what was said")
-	summary.Spec.Visibility = v1alpha1.VisibleToModel
+	summary := said(v1beta1.RoleSystem, "what was said")
+	summary.Spec.Visibility = v1beta1.VisibleToModel
 	check.Equal(t, "of a summary", "what was said", Shown(&summary.Spec))
 }
 
@@ -62,11 +62,11 @@ func TestPreambleOfTheNamespacePrecedesTheRequest(t *testing.T) {
 }
 
 // replied is a reply of the text and calls with the inputs.
-func replied(text string, inputs ...string) (parts []v1alpha1.MessagePart) {
+func replied(text string, inputs ...string) (parts []v1beta1.MessagePart) {
 	for _, input := range inputs {
-		parts = append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{Input: input}})
+		parts = append(parts, v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{Input: input}})
 	}
-	return append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text})
+	return append(parts, v1beta1.MessagePart{Type: v1beta1.PartText, Text: &text})
 }
 
 func TestTitleIsReadFromTheCallOrText(t *testing.T) {
@@ -95,17 +95,17 @@ func TestTurnSummaryIsShortAndOfItsTool(t *testing.T) {
 }
 
 func TestConversationIsShownByBeginningAndNewestTurns(t *testing.T) {
-	var messages []v1alpha1.ChatMessage
+	var messages []v1beta1.ChatMessage
 	for i := range 6 {
-		messages = append(messages, said(v1alpha1.RoleUser, "question "+string(rune('0'+i))),
-			said(v1alpha1.RoleTool, "", "output"), said(v1alpha1.RoleAssistant, "", "answer "+string(rune('0'+i))))
+		messages = append(messages, said(v1beta1.RoleUser, "question "+string(rune('0'+i))),
+			said(v1beta1.RoleTool, "", "output"), said(v1beta1.RoleAssistant, "", "answer "+string(rune('0'+i))))
 	}
 	want := "<message>\nquestion 0\n</message>"
 	for _, n := range []string{"3", "4", "5"} {
 		want += "\n<message>\nquestion " + n + "\n</message>\n<reply>\nanswer " + n + "\n</reply>"
 	}
 	check.Equal(t, "the conversation", want, Conversation(messages))
-	compacted := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "what was said"), said(v1alpha1.RoleUser, "and now")}
+	compacted := []v1beta1.ChatMessage{said(v1beta1.RoleSystem, "", "what was said"), said(v1beta1.RoleUser, "and now")}
 	check.Equal(t, "the conversation", "<summary>\nwhat was said\n</summary>\n<message>\nand now\n</message>",
 		Conversation(compacted))
 	check.Equal(t, "the conversation", "<message>\nquestion 0\n</message>", Conversation(messages[:1]))
@@ -114,9 +114,9 @@ func TestConversationIsShownByBeginningAndNewestTurns(t *testing.T) {
 
 func TestALongConversationIsShownWithinBounds(t *testing.T) {
 	long := strings.Repeat("長", 10_000)
-	var messages []v1alpha1.ChatMessage
+	var messages []v1beta1.ChatMessage
 	for range 4 {
-		messages = append(messages, said(v1alpha1.RoleUser, long), said(v1alpha1.RoleAssistant, "", long))
+		messages = append(messages, said(v1beta1.RoleUser, long), said(v1beta1.RoleAssistant, "", long))
 	}
 	got := Conversation(messages)
 	check.Equal(t, "characters, valid, begins with the first, ends with the newest", []any{maxAsked, true, true, true},

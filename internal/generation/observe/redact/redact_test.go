@@ -39,7 +39,7 @@ func TestHeadersThatSayWhatHappenedStay(t *testing.T) {
 		"Anthropic-Ratelimit-Tokens-Remaining": "39000", "anthropic-ratelimit-input-tokens-reset": "2026-01-01T00:00:00Z",
 		"X-Ratelimit-Remaining-Tokens": "149984", "x-ratelimit-limit-tokens": "150000", "x-ratelimit-reset-tokens": "6m0s",
 		"x-ratelimit-remaining-requests": "59", "X-Amzn-Bedrock-Input-Token-Count": "12", "Retry-After": "7",
-		"Content-Type": "application/json", "Request-Id": "req_011CSHoEeqs5C35K2UUqR7Fy", "User-Agent": "parley/v1alpha1",
+		"Content-Type": "application/json", "Request-Id": "req_011CSHoEeqs5C35K2UUqR7Fy", "User-Agent": "parley/v1beta1",
 	} {
 		check.Equal(t, name, value, redactor.Header(name, value))
 	}

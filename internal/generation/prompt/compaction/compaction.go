@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"slices"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // prefix precedes a summary in the prompt.
@@ -19,15 +19,15 @@ const prefix = "The conversation before this point was replaced by the following
 
 // View is the part of a context that the model sees: its last summary as a User message, then the other messages in
 // their order.
-func View(visible []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+func View(visible []v1beta1.ChatMessage) []v1beta1.ChatMessage {
 	if _, compacted := Replies(visible); !compacted {
 		return visible
 	}
-	view := make([]v1alpha1.ChatMessage, 1, len(visible)) // The first is for the summary.
+	view := make([]v1beta1.ChatMessage, 1, len(visible)) // The first is for the summary.
 	for i := range visible {
-		if m := &visible[i]; m.Spec.Role == v1alpha1.RoleSystem {
-			view[0] = v1alpha1.ChatMessage{ObjectMeta: m.ObjectMeta, Spec: v1alpha1.ChatMessageSpec{
-				ChatRef: m.Spec.ChatRef, Role: v1alpha1.RoleUser, Content: prefix + m.Spec.Text()}}
+		if m := &visible[i]; m.Spec.Role == v1beta1.RoleSystem {
+			view[0] = v1beta1.ChatMessage{ObjectMeta: m.ObjectMeta, Spec: v1beta1.ChatMessageSpec{
+				ChatRef: m.Spec.ChatRef, Role: v1beta1.RoleUser, Content: prefix + m.Spec.Text()}}
 		} else {
 			view = append(view, *m)
 		}
@@ -36,12 +36,12 @@ func View(visible []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 }
 
 // Replies is the number of Assistant messages in the context, and whether a summary begins it.
-func Replies(visible []v1alpha1.ChatMessage) (replies int64, compacted bool) {
+func Replies(visible []v1beta1.ChatMessage) (replies int64, compacted bool) {
 	for i := range visible {
 		switch visible[i].Spec.Role {
-		case v1alpha1.RoleAssistant:
+		case v1beta1.RoleAssistant:
 			replies++
-		case v1alpha1.RoleSystem: // Only unanswered messages precede it.
+		case v1beta1.RoleSystem: // Only unanswered messages precede it.
 			replies, compacted = 0, true
 		}
 	}
@@ -49,9 +49,9 @@ func Replies(visible []v1alpha1.ChatMessage) (replies int64, compacted bool) {
 }
 
 // Unanswered is the number of unanswered messages at the end of a history.
-func Unanswered(messages []v1alpha1.ChatMessage) (n int) {
+func Unanswered(messages []v1beta1.ChatMessage) (n int) {
 	for i := range slices.Backward(messages) {
-		if messages[i].Spec.LastRole() != v1alpha1.RoleUser {
+		if messages[i].Spec.LastRole() != v1beta1.RoleUser {
 			break
 		}
 		n++
@@ -82,18 +82,18 @@ const request = "Write a summary of this conversation that will replace it: whoe
 
 // Budget is how many bytes of messages fit into the call that summarises them; 0: no limit. limit is the model's in
 // tokens, or 0 if unknown: then only a context that a model has refused as too long is cut, to half its size.
-func Budget(limit int64, source v1alpha1.CompactionSource, messages []v1alpha1.ChatMessage) int {
+func Budget(limit int64, source v1beta1.CompactionSource, messages []v1beta1.ChatMessage) int {
 	switch {
 	case limit > 0:
 		return int(limit * bytesPerToken * inputPercent / 100)
-	case source == v1alpha1.CompactionContextTooLong:
+	case source == v1beta1.CompactionContextTooLong:
 		return Less(0, messages)
 	}
 	return 0
 }
 
 // Less is half of the budget that the model refused as too long: in some languages tokens are shorter than estimated.
-func Less(budget int, messages []v1alpha1.ChatMessage) int {
+func Less(budget int, messages []v1beta1.ChatMessage) int {
 	total := sizeOf(messages)
 	if budget > 0 && budget < total {
 		total = budget
@@ -101,7 +101,7 @@ func Less(budget int, messages []v1alpha1.ChatMessage) int {
 	return total / 2
 }
 
-func sizeOf(messages []v1alpha1.ChatMessage) (total int) {
+func sizeOf(messages []v1beta1.ChatMessage) (total int) {
 	for i := range messages {
 		total += size(&messages[i])
 	}
@@ -109,11 +109,11 @@ func sizeOf(messages []v1alpha1.ChatMessage) (total int) {
 }
 
 // Input is the conversation to summarise, followed by the request. Its middle is omitted if it exceeds the budget.
-func Input(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
+func Input(messages []v1beta1.ChatMessage, budget int) []v1beta1.ChatMessage {
 	return append(bound(messages, budget), user("parley-compaction-request", request))
 }
 
-func bound(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
+func bound(messages []v1beta1.ChatMessage, budget int) []v1beta1.ChatMessage {
 	head, tail := cut(messages, budget)
 	if head == tail {
 		return slices.Clip(messages)
@@ -125,7 +125,7 @@ func bound(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
 }
 
 // cut is the range of messages to omit.
-func cut(messages []v1alpha1.ChatMessage, budget int) (head, tail int) {
+func cut(messages []v1beta1.ChatMessage, budget int) (head, tail int) {
 	if budget <= 0 || sizeOf(messages) <= budget {
 		return 0, 0
 	}
@@ -142,7 +142,7 @@ func cut(messages []v1alpha1.ChatMessage, budget int) (head, tail int) {
 }
 
 // size is the number of bytes that a message adds to a prompt.
-func size(m *v1alpha1.ChatMessage) int {
+func size(m *v1beta1.ChatMessage) int {
 	n := len(m.Spec.Content)
 	for i := range m.Spec.Parts {
 		p := &m.Spec.Parts[i]
@@ -164,7 +164,7 @@ func size(m *v1alpha1.ChatMessage) int {
 }
 
 // priorSize is the number of bytes that a message of an earlier conversation adds.
-func priorSize(m *v1alpha1.PriorMessage) int {
+func priorSize(m *v1beta1.PriorMessage) int {
 	n := len(m.Content)
 	for i := range m.Files {
 		n += min(len(m.Files[i].Data), fileBytes)
@@ -178,8 +178,8 @@ func priorSize(m *v1alpha1.PriorMessage) int {
 	return n
 }
 
-func user(name, text string) v1alpha1.ChatMessage {
-	m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: text}}
+func user(name, text string) v1beta1.ChatMessage {
+	m := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser, Content: text}}
 	m.Name = name
 	return m
 }

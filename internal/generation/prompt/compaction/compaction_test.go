@@ -9,25 +9,25 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // history is a history from words such as "u:hello a:hi s:summary t:result".
-func history(words string) (messages []v1alpha1.ChatMessage) {
-	roles := map[string]v1alpha1.MessageRole{"u": v1alpha1.RoleUser, "a": v1alpha1.RoleAssistant, "s": v1alpha1.RoleSystem,
-		"t": v1alpha1.RoleTool}
+func history(words string) (messages []v1beta1.ChatMessage) {
+	roles := map[string]v1beta1.MessageRole{"u": v1beta1.RoleUser, "a": v1beta1.RoleAssistant, "s": v1beta1.RoleSystem,
+		"t": v1beta1.RoleTool}
 	for i, word := range strings.Fields(words) {
 		role, text, _ := strings.Cut(word, ":")
-		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: roles[role]}}
+		m := v1beta1.ChatMessage{Spec: v1beta1.ChatMessageSpec{Role: roles[role]}}
 		m.Name = fmt.Sprint(i)
 		switch m.Spec.Role {
-		case v1alpha1.RoleUser:
+		case v1beta1.RoleUser:
 			m.Spec.Content = text
-		case v1alpha1.RoleTool:
-			m.Spec.Parts = []v1alpha1.MessagePart{{ToolResult: &v1alpha1.ToolResult{Output: text}}}
+		case v1beta1.RoleTool:
+			m.Spec.Parts = []v1beta1.MessagePart{{ToolResult: &v1beta1.ToolResult{Output: text}}}
 		default:
-			m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}}
+			m.Spec.Parts = []v1beta1.MessagePart{{Type: v1beta1.PartText, Text: &text}}
 		}
 		messages = append(messages, m)
 	}
@@ -35,7 +35,7 @@ func history(words string) (messages []v1alpha1.ChatMessage) {
 }
 
 // words is the reverse of history, without the fixed texts.
-func words(messages []v1alpha1.ChatMessage) string {
+func words(messages []v1beta1.ChatMessage) string {
 	var all []string
 	for i := range messages {
 		m := &messages[i]
@@ -112,10 +112,10 @@ func TestInputBeyondBudgetIsCutInTheMiddle(t *testing.T) {
 func TestInputKeepsItsBudgetAndItsOrder(t *testing.T) {
 	messages := history("u:1 a:22 t:333 a:4444 t:55555 a:666666 u:7777777 a:88888888")
 	for budget := 1; budget < 60; budget++ {
-		kept := slices.DeleteFunc(bound(messages, budget), func(m v1alpha1.ChatMessage) bool {
+		kept := slices.DeleteFunc(bound(messages, budget), func(m v1beta1.ChatMessage) bool {
 			return m.Name == "parley-compaction-gap"
 		})
-		check.Equal(t, budget, true, sizeOf(kept) <= budget && slices.IsSortedFunc(kept, func(a, b v1alpha1.ChatMessage) int {
+		check.Equal(t, budget, true, sizeOf(kept) <= budget && slices.IsSortedFunc(kept, func(a, b v1beta1.ChatMessage) int {
 			return strings.Compare(a.Name, b.Name)
 		}))
 	}
@@ -125,10 +125,10 @@ func TestBudgetFollowsTheContextLimit(t *testing.T) {
 	messages := history("u:aaaa a:bbbb")
 	for _, c := range []struct {
 		limit  int64
-		source v1alpha1.CompactionSource
+		source v1beta1.CompactionSource
 		want   int
 	}{
-		{1000, v1alpha1.CompactionManual, 2250}, {0, v1alpha1.CompactionManual, 0}, {0, v1alpha1.CompactionContextTooLong, 4},
+		{1000, v1beta1.CompactionManual, 2250}, {0, v1beta1.CompactionManual, 0}, {0, v1beta1.CompactionContextTooLong, 4},
 	} {
 		check.Equal(t, "the budget", c.want, Budget(c.limit, c.source, messages))
 	}
@@ -136,16 +136,16 @@ func TestBudgetFollowsTheContextLimit(t *testing.T) {
 
 func TestEveryKindOfContentHasASize(t *testing.T) {
 	text, file := "1234", strings.Repeat("x", fileBytes+1)
-	for name, spec := range map[string]v1alpha1.ChatMessageSpec{
-		"a content": {Content: text}, "a text": {Parts: []v1alpha1.MessagePart{{Text: &text}}},
-		"a call":   {Parts: []v1alpha1.MessagePart{{ToolCall: &v1alpha1.ToolCall{Name: "12", Input: "34"}}}},
-		"a result": {Parts: []v1alpha1.MessagePart{{ToolResult: &v1alpha1.ToolResult{Output: text}}}},
-		"earlier messages": {History: []v1alpha1.PriorMessage{{Content: "1",
-			ToolResults: []v1alpha1.ToolResult{{Output: "2"}}, ToolCalls: []v1alpha1.PriorToolCall{{Name: "3", Input: "4"}}}}},
+	for name, spec := range map[string]v1beta1.ChatMessageSpec{
+		"a content": {Content: text}, "a text": {Parts: []v1beta1.MessagePart{{Text: &text}}},
+		"a call":   {Parts: []v1beta1.MessagePart{{ToolCall: &v1beta1.ToolCall{Name: "12", Input: "34"}}}},
+		"a result": {Parts: []v1beta1.MessagePart{{ToolResult: &v1beta1.ToolResult{Output: text}}}},
+		"earlier messages": {History: []v1beta1.PriorMessage{{Content: "1",
+			ToolResults: []v1beta1.ToolResult{{Output: "2"}}, ToolCalls: []v1beta1.PriorToolCall{{Name: "3", Input: "4"}}}}},
 	} {
-		check.Equal(t, name, 4, size(&v1alpha1.ChatMessage{Spec: spec}))
+		check.Equal(t, name, 4, size(&v1beta1.ChatMessage{Spec: spec}))
 	}
-	files := v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{{File: &v1alpha1.MessageFile{Data: file}}},
-		History: []v1alpha1.PriorMessage{{Files: []v1alpha1.PriorFile{{Data: file}}}}}
-	check.Equal(t, "files", 2*fileBytes, size(&v1alpha1.ChatMessage{Spec: files}))
+	files := v1beta1.ChatMessageSpec{Parts: []v1beta1.MessagePart{{File: &v1beta1.MessageFile{Data: file}}},
+		History: []v1beta1.PriorMessage{{Files: []v1beta1.PriorFile{{Data: file}}}}}
+	check.Equal(t, "files", 2*fileBytes, size(&v1beta1.ChatMessage{Spec: files}))
 }

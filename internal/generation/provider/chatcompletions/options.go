@@ -11,20 +11,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // options sets those that the configuration has for its provider. It returns the fields that go before all others.
 func (b *builder) options() *runtime.RawExtension {
 	options := &b.settings.Provider
 	switch b.spec.Provider {
-	case v1alpha1.ProviderOpenAI:
+	case v1beta1.ProviderOpenAI:
 		b.openAI(valueOf(options.OpenAI))
-	case v1alpha1.ProviderAzure:
+	case v1beta1.ProviderAzure:
 		b.openAI(valueOf(options.Azure))
-	case v1alpha1.ProviderOpenRouter:
+	case v1beta1.ProviderOpenRouter:
 		return b.openRouter(valueOf(options.OpenRouter))
-	case v1alpha1.ProviderVercel:
+	case v1beta1.ProviderVercel:
 		return b.vercel(valueOf(options.Vercel))
 	default:
 		o := valueOf(options.OpenAICompatible)
@@ -37,7 +37,7 @@ func (b *builder) options() *runtime.RawExtension {
 // tiered are the names of OpenAI's models that are served in other tiers.
 var tiered = regexp.MustCompile(`(?:^|-)o3|o4-mini|gpt-5`)
 
-func (b *builder) openAI(o v1alpha1.OpenAIOptions) {
+func (b *builder) openAI(o v1beta1.OpenAIOptions) {
 	metadata := map[string]string{}
 	for _, entry := range o.Metadata {
 		metadata[entry.Name] = entry.Value
@@ -67,7 +67,7 @@ func (b *builder) openAI(o v1alpha1.OpenAIOptions) {
 	}
 }
 
-func (b *builder) openRouter(o v1alpha1.OpenRouterOptions) *runtime.RawExtension {
+func (b *builder) openRouter(o v1beta1.OpenRouterOptions) *runtime.RawExtension {
 	b.set(object{"logit_bias": biasOf(o.LogitBias), "logprobs": o.LogProbs, "user": o.User,
 		"parallel_tool_calls": o.ParallelToolCalls, "reasoning": b.reasoning(o.Reasoning),
 		"usage": object{"include": o.IncludeUsage == nil || *o.IncludeUsage}})
@@ -77,7 +77,7 @@ func (b *builder) openRouter(o v1alpha1.OpenRouterOptions) *runtime.RawExtension
 	return o.ExtraBody
 }
 
-// openRouterProvider is a v1alpha1.OpenRouterProvider in OpenRouter's words.
+// openRouterProvider is a v1beta1.OpenRouterProvider in OpenRouter's words.
 type openRouterProvider struct {
 	AllowFallbacks    *bool    `json:"allow_fallbacks,omitempty"`
 	DataCollection    string   `json:"data_collection,omitempty"`
@@ -89,7 +89,7 @@ type openRouterProvider struct {
 	Sort              string   `json:"sort,omitempty"`
 }
 
-func (b *builder) vercel(o v1alpha1.VercelOptions) *runtime.RawExtension {
+func (b *builder) vercel(o v1beta1.VercelOptions) *runtime.RawExtension {
 	b.set(object{"logit_bias": biasOf(o.LogitBias), "logprobs": o.LogProbs, "top_logprobs": o.TopLogProbs, "user": o.User,
 		"parallel_tool_calls": o.ParallelToolCalls, "reasoning": b.reasoning(o.Reasoning)})
 	if o.Gateway != nil {
@@ -99,31 +99,31 @@ func (b *builder) vercel(o v1alpha1.VercelOptions) *runtime.RawExtension {
 }
 
 // effort is how much the model is to think. That of the call goes before that of the options.
-func (b *builder) effort(configured v1alpha1.OpenAIReasoningEffort) string {
+func (b *builder) effort(configured v1beta1.OpenAIReasoningEffort) string {
 	return cmp.Or(strings.ToLower(string(b.settings.Effort)), string(configured))
 }
 
 // reasoning is how much a model behind a gateway is to think; nil: it is not set. Gateways have no effort above xhigh.
-func (b *builder) reasoning(configured *v1alpha1.GatewayReasoning) *gatewayReasoning {
+func (b *builder) reasoning(configured *v1beta1.GatewayReasoning) *gatewayReasoning {
 	effort := b.effort("")
 	if effort == "" {
 		return (*gatewayReasoning)(configured)
 	}
-	if b.settings.Effort == v1alpha1.EffortMax {
+	if b.settings.Effort == v1beta1.EffortMax {
 		effort = "xhigh"
 	}
-	return &gatewayReasoning{Effort: v1alpha1.GatewayReasoningEffort(effort), Exclude: valueOf(configured).Exclude}
+	return &gatewayReasoning{Effort: v1beta1.GatewayReasoningEffort(effort), Exclude: valueOf(configured).Exclude}
 }
 
-// gatewayReasoning is a v1alpha1.GatewayReasoning in the words of the gateways.
+// gatewayReasoning is a v1beta1.GatewayReasoning in the words of the gateways.
 type gatewayReasoning struct {
-	Effort    v1alpha1.GatewayReasoningEffort `json:"effort,omitempty"`
-	Enabled   *bool                           `json:"enabled,omitempty"`
-	Exclude   *bool                           `json:"exclude,omitempty"`
-	MaxTokens *int64                          `json:"max_tokens,omitempty"`
+	Effort    v1beta1.GatewayReasoningEffort `json:"effort,omitempty"`
+	Enabled   *bool                          `json:"enabled,omitempty"`
+	Exclude   *bool                          `json:"exclude,omitempty"`
+	MaxTokens *int64                         `json:"max_tokens,omitempty"`
 }
 
-func biasOf(entries []v1alpha1.LogitBias) map[string]int64 {
+func biasOf(entries []v1beta1.LogitBias) map[string]int64 {
 	bias := map[string]int64{}
 	for _, each := range entries {
 		bias[strconv.FormatInt(each.Token, 10)] = each.Bias

@@ -13,7 +13,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
@@ -103,7 +103,7 @@ func (b *builder) thoughts(content []fantasy.MessagePart) object {
 	switch {
 	case len(details) > 0:
 		return object{"reasoning_details": details}
-	case len(texts) > 0 && b.spec.Provider == v1alpha1.ProviderOpenAICompatible:
+	case len(texts) > 0 && b.spec.Provider == v1beta1.ProviderOpenAICompatible:
 		return object{"reasoning_content": strings.Join(texts, "\n")}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (b *builder) thoughts(content []fantasy.MessagePart) object {
 // detailsOf are the details that came with a reasoning, or one for the gateways to a model that signs nothing.
 func (b *builder) detailsOf(thought fantasy.ReasoningPart) (details []detail) {
 	if json.Unmarshal(wire.StateOf(thought).Item, &details) != nil && !signs.MatchString(b.spec.Model) &&
-		b.spec.Provider != v1alpha1.ProviderOpenAICompatible {
+		b.spec.Provider != v1beta1.ProviderOpenAICompatible {
 		details = []detail{{"type": textDetail, "format": "unknown", "index": 0}}
 	}
 	for _, d := range details {

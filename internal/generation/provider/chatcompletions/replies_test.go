@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
@@ -65,7 +65,7 @@ func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func TestBrokenErrorBodyKeepsStatusAndHeaders(t *testing.T) {
 	spec := providertest.Compatible.Spec("http://models.example/v1")
 	e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: brokenOff{}}), fault.Subject{Spec: spec})
-	if e.Reason != v1alpha1.ErrorRateLimited || e.StatusCode != 429 || e.RetryAfterSeconds == nil ||
+	if e.Reason != v1beta1.ErrorRateLimited || e.StatusCode != 429 || e.RetryAfterSeconds == nil ||
 		*e.RetryAfterSeconds != 7 {
 		t.Errorf("got %+v", e)
 	}

@@ -12,7 +12,7 @@ import (
 	"charm.land/fantasy"
 	"github.com/openai/openai-go/v3"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
@@ -84,7 +84,7 @@ func (r *reply) usage(counts *openai.CompletionUsage) {
 	}
 	if reasoning > counts.CompletionTokens ||
 		counts.TotalTokens == counts.PromptTokens+counts.CompletionTokens+reasoning ||
-		r.spec.Provider == v1alpha1.ProviderVercel && strings.HasPrefix(r.spec.Model, "google/") {
+		r.spec.Provider == v1beta1.ProviderVercel && strings.HasPrefix(r.spec.Model, "google/") {
 		r.end.Usage.OutputTokens += reasoning
 	}
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // protocol implements wire.Protocol for one configuration.
 type protocol struct {
-	spec   *v1alpha1.ChatModelConfigSpec
+	spec   *v1beta1.ChatModelConfigSpec
 	url    string
 	header map[string]string
 	// fitSchema is a schema as the provider takes it; nil: it takes every schema.
@@ -36,7 +36,7 @@ type protocol struct {
 }
 
 // New returns the protocol for the provider of a configuration.
-func New(spec *v1alpha1.ChatModelConfigSpec, key string) (wire.Protocol, error) {
+func New(spec *v1beta1.ChatModelConfigSpec, key string) (wire.Protocol, error) {
 	base, known := baseURLs[spec.Provider]
 	if !known {
 		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
@@ -54,14 +54,14 @@ func New(spec *v1alpha1.ChatModelConfigSpec, key string) (wire.Protocol, error) 
 
 // ofOpenAI reports whether the provider serves OpenAI's own models.
 func (p *protocol) ofOpenAI() bool {
-	return p.spec.Provider == v1alpha1.ProviderOpenAI || p.spec.Provider == v1alpha1.ProviderAzure
+	return p.spec.Provider == v1beta1.ProviderOpenAI || p.spec.Provider == v1beta1.ProviderAzure
 }
 
 // baseURLs are where each provider is without a baseURL.
-var baseURLs = map[v1alpha1.ModelProvider]string{
-	v1alpha1.ProviderOpenAI: "https://api.openai.com/v1", v1alpha1.ProviderAzure: "",
-	v1alpha1.ProviderOpenAICompatible: "", v1alpha1.ProviderOpenRouter: "https://openrouter.ai/api/v1",
-	v1alpha1.ProviderVercel: "https://ai-gateway.vercel.sh/v1",
+var baseURLs = map[v1beta1.ModelProvider]string{
+	v1beta1.ProviderOpenAI: "https://api.openai.com/v1", v1beta1.ProviderAzure: "",
+	v1beta1.ProviderOpenAICompatible: "", v1beta1.ProviderOpenRouter: "https://openrouter.ai/api/v1",
+	v1beta1.ProviderVercel: "https://ai-gateway.vercel.sh/v1",
 }
 
 // object is a JSON object.
@@ -152,7 +152,7 @@ var reasons = regexp.MustCompile(`(?:^|-)(?:o[134]|oss)|gpt-5`)
 // fit leaves out what the provider or the model does not take, and names the limit of tokens as the model does.
 func (b *builder) fit() {
 	switch b.spec.Provider { // OpenAI's protocol has no top_k, but the servers that speak it for others do.
-	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter:
+	case v1beta1.ProviderOpenAICompatible, v1beta1.ProviderOpenRouter:
 	default:
 		b.leaveOut("", "top_k")
 	}

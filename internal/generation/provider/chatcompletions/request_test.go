@@ -12,7 +12,7 @@ import (
 	"charm.land/fantasy"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -24,7 +24,7 @@ import (
 type object = map[string]any
 
 // sent is the body of a request of the configuration, and the warnings about it.
-func sent(t *testing.T, spec v1alpha1.ChatModelConfigSpec,
+func sent(t *testing.T, spec v1beta1.ChatModelConfigSpec,
 	change func(*fantasy.Call, *wire.Settings)) (object, []string) {
 	t.Helper()
 	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
@@ -93,7 +93,7 @@ func TestModelsThatReasonAreToldNoStop(t *testing.T) {
 func TestExtraBodyPrecedesAllElseUnchanged(t *testing.T) {
 	spec := providertest.Specs["openai-compatible"]
 	spec.TopK = new(int64(40))
-	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAICompatible: &v1alpha1.OpenAICompatibleOptions{User: "u",
+	spec.ProviderOptions = &v1beta1.ProviderOptions{OpenAICompatible: &v1beta1.OpenAICompatibleOptions{User: "u",
 		ExtraBody: &runtime.RawExtension{Raw: []byte(`{"seed":12345678901234567890,"top_k":5,"user":null,"stream":false}`)}}}
 	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
 	if _, err := server.Ask(t, spec, nil); err != nil {
@@ -104,7 +104,7 @@ func TestExtraBodyPrecedesAllElseUnchanged(t *testing.T) {
 
 func TestParallelCallsAreNotToldOfWithoutTools(t *testing.T) {
 	spec := providertest.Specs["openai"]
-	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAI: &v1alpha1.OpenAIOptions{ParallelToolCalls: new(false)}}
+	spec.ProviderOptions = &v1beta1.ProviderOptions{OpenAI: &v1beta1.OpenAIOptions{ParallelToolCalls: new(false)}}
 	body, _ := sent(t, spec, func(*fantasy.Call, *wire.Settings) {})
 	check.Equal(t, "parallel_tool_calls", nil, body["parallel_tool_calls"])
 }
@@ -157,17 +157,17 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 			got, err := server.Ask(t, spec, nil)
 			var thoughts []string
 			for _, part := range got.Parts {
-				if part.Type == v1alpha1.PartReasoning && *part.Text != "" {
+				if part.Type == v1beta1.PartReasoning && *part.Text != "" {
 					thoughts = append(thoughts, *part.Text)
 				}
 			}
 			said := strings.Join(thoughts, "|")
 			check.Equal(t, "reasoning", []any{nil, c.reasoning}, []any{err, said})
-			user, reply := v1alpha1.ChatMessage{}, v1alpha1.ChatMessage{}
-			user.Spec.Role, user.Spec.Content = v1alpha1.RoleUser, "q"
-			reply.Spec.Role, reply.Spec.Parts = v1alpha1.RoleAssistant, got.Parts
+			user, reply := v1beta1.ChatMessage{}, v1beta1.ChatMessage{}
+			user.Spec.Role, user.Spec.Content = v1beta1.RoleUser, "q"
+			reply.Spec.Role, reply.Spec.Parts = v1beta1.RoleAssistant, got.Parts
 			body, _ := sent(t, spec, func(call *fantasy.Call, _ *wire.Settings) {
-				call.Prompt = prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user, reply},
+				call.Prompt = prompt.Build(prompt.Input{History: []v1beta1.ChatMessage{user, reply},
 					Dialect: provider.DialectOf(&spec)})
 			})
 			var want any

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/test/kit/check"
@@ -58,12 +58,12 @@ func TestRefusalTeachesTheContextLimit(t *testing.T) {
 		spec := c.protocol.Spec("http://models.example/v1")
 		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
 			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-		check.Equal(t, c.message, []any{v1alpha1.ErrorContextTooLong, c.want}, []any{e.Reason, e.ContextLimit})
+		check.Equal(t, c.message, []any{v1beta1.ErrorContextTooLong, c.want}, []any{e.Reason, e.ContextLimit})
 	}
 }
 
 // classified calls a model that answers so, and classifies the error.
-func classified(t *testing.T, p providertest.Protocol, answer providertest.Canned) *v1alpha1.GenerationError {
+func classified(t *testing.T, p providertest.Protocol, answer providertest.Canned) *v1beta1.GenerationError {
 	t.Helper()
 	spec := p.Spec("http://models.example/v1")
 	ctx, said := httpguard.WithNotes(t.Context(), time.Now)
@@ -81,7 +81,7 @@ func TestAWebPageIsNoModel(t *testing.T) {
 	for _, p := range providertest.All {
 		t.Run(string(p.Provider)+" "+string(p.Transport), func(t *testing.T) {
 			e := classified(t, p, page)
-			check.Equal(t, "reason, retryable, leaked", []any{v1alpha1.ErrorRequestRejected, false, ""},
+			check.Equal(t, "reason, retryable, leaked", []any{v1beta1.ErrorRequestRejected, false, ""},
 				[]any{e.Reason, e.Retryable, providertest.Leaked(e.Text(), providertest.Secret, "<html")})
 			check.Contains(t, e.Message, "no model behind baseURL of ChatModelConfig main")
 		})
@@ -92,7 +92,7 @@ func TestCutReplyIsNoWebPage(t *testing.T) {
 	cut := providertest.Canned{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
 		Body: []byte("data: {}\n\n")}
 	e := classified(t, providertest.Chat, cut)
-	check.Equal(t, "reason, retryable", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
+	check.Equal(t, "reason, retryable", []any{v1beta1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 }
 
 func TestGeminisHeadersCountToo(t *testing.T) {
@@ -103,7 +103,7 @@ func TestGeminisHeadersCountToo(t *testing.T) {
 			Body: []byte(busy)}
 		answer.Header.Set(header, value)
 		e := classified(t, providertest.Gemini, answer)
-		if e.Reason != v1alpha1.ErrorOverloaded || e.RetryAfterSeconds == nil ||
+		if e.Reason != v1beta1.ErrorOverloaded || e.RetryAfterSeconds == nil ||
 			time.Duration(*e.RetryAfterSeconds)*time.Second != want {
 			t.Errorf("%s: got %+v", header, e)
 		}

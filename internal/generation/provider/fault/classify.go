@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/text/clip"
 )
@@ -24,7 +24,7 @@ type Subject struct {
 	// Config is the name of the ChatModelConfig.
 	Config string
 	// Spec of the ChatModelConfig.
-	Spec *v1alpha1.ChatModelConfigSpec
+	Spec *v1beta1.ChatModelConfigSpec
 	// Key is the API key, so that it can be kept out of the message.
 	Key string
 	// Private are the texts of the prompt, so that a provider that quotes one is not quoted in turn.
@@ -45,15 +45,15 @@ const maxText = 1024
 // Classify returns what an error of a call means, whether the same call may succeed later, and what to do about it. Of
 // the provider's words, it contains at most the error message that the protocol defines, shortened and without anything
 // that looks like a key or quotes the prompt. It never contains the request, a header, a URL or a raw body.
-func Classify(err error, about Subject) *v1alpha1.GenerationError {
+func Classify(err error, about Subject) *v1beta1.GenerationError {
 	f := find(err, about)
 	r := ruleOf(f)
 	why := explain(r, f, about)
-	e := &v1alpha1.GenerationError{
+	e := &v1beta1.GenerationError{
 		Reason: r.reason, Provider: string(about.Spec.Provider), StatusCode: int32(f.status),
 		Retryable: r.isRetryable(f), Message: clip.Ellipsis(why.wrong, maxText), Advice: clip.Ellipsis(why.advice, maxText),
 	}
-	if e.Reason == v1alpha1.ErrorContextTooLong {
+	if e.Reason == v1beta1.ErrorContextTooLong {
 		e.ContextLimit = f.limit()
 	}
 	if e.Retryable && f.wait > 0 {
@@ -69,7 +69,7 @@ func HistoryRejected(err error, about Subject) bool { return isHistoryRejected(f
 // error about a file that was sent as content repeats without the URLs.
 func FileRefused(err error, about Subject) (message string, refused bool) {
 	f := find(err, about)
-	if ruleOf(f).reason != v1alpha1.ErrorRequestRejected ||
+	if ruleOf(f).reason != v1beta1.ErrorRequestRejected ||
 		!f.has(0, http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity) {
 		return "", false
 	}
@@ -102,7 +102,7 @@ func (f *findings) limit() int64 {
 	if m := limitPhrases.FindStringSubmatch(f.text); m != nil {
 		tokens, _ = strconv.ParseInt(strings.NewReplacer(",", "", "_", "").Replace(m[1]), 10, 64) // 0 is out of range.
 	}
-	if tokens < v1alpha1.MinContextLimit || tokens > v1alpha1.MaxContextLimit {
+	if tokens < v1beta1.MinContextLimit || tokens > v1beta1.MaxContextLimit {
 		return 0
 	}
 	return tokens

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func classify(t *testing.T, p providertest.Protocol, base string) *v1alpha1.GenerationError {
+func classify(t *testing.T, p providertest.Protocol, base string) *v1beta1.GenerationError {
 	t.Helper()
 	spec := p.Spec(base)
 	err := providertest.Call(t, spec, http.DefaultClient)
@@ -52,75 +52,75 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 		protocols []providertest.Protocol
 		status    int
 		body      string
-		want      v1alpha1.ErrorReason
+		want      v1beta1.ErrorReason
 		says      string
 	}{
 		{"401", everyOpenAI, 401, openAIBody(echoed, "invalid_request_error", `"invalid_api_key"`),
-			v1alpha1.ErrorAuthenticationFailed, `key "token" of Secret keys`},
+			v1beta1.ErrorAuthenticationFailed, `key "token" of Secret keys`},
 		{"403", everyOpenAI, 403, openAIBody("You are not allowed to sample from this model "+providertest.Key,
 			"invalid_request_error",
-			"null"), v1alpha1.ErrorPermissionDenied, "some-model"},
-		{"402", everyOpenAI, 402, openAIBody("Insufficient credits", "billing", "null"), v1alpha1.ErrorUsageLimitReached,
+			"null"), v1beta1.ErrorPermissionDenied, "some-model"},
+		{"402", everyOpenAI, 402, openAIBody("Insufficient credits", "billing", "null"), v1beta1.ErrorUsageLimitReached,
 			"billing"},
 		{"429 of quota", everyOpenAI, 429,
 			openAIBody("You exceeded your current quota, please check your plan and billing details.", "insufficient_quota",
-				`"insufficient_quota"`), v1alpha1.ErrorUsageLimitReached, "billing"},
+				`"insufficient_quota"`), v1beta1.ErrorUsageLimitReached, "billing"},
 		{"429", everyOpenAI, 429, openAIBody("Rate limit reached for some-model in organization org-abc on requests per min",
-			"requests", `"rate_limit_exceeded"`), v1alpha1.ErrorRateLimited, "Wait"},
+			"requests", `"rate_limit_exceeded"`), v1beta1.ErrorRateLimited, "Wait"},
 		{"500", everyOpenAI, 500, openAIBody("The server had an error while processing your request", "server_error", "null"),
-			v1alpha1.ErrorProviderError, "try again"},
+			v1beta1.ErrorProviderError, "try again"},
 		{"503", everyOpenAI, 503, openAIBody("The engine is currently overloaded, please try again later", "server_error",
-			"null"), v1alpha1.ErrorOverloaded, "no capacity"},
+			"null"), v1beta1.ErrorOverloaded, "no capacity"},
 		{"400", everyOpenAI, 400, openAIBody("Unsupported value: 'temperature' with key "+providertest.Key,
 			"invalid_request_error",
-			`"unsupported_value"`), v1alpha1.ErrorRequestRejected, "Unsupported value"},
+			`"unsupported_value"`), v1beta1.ErrorRequestRejected, "Unsupported value"},
 		{"404", everyOpenAI, 404, openAIBody("The model `some-model` does not exist", "invalid_request_error",
-			`"model_not_found"`), v1alpha1.ErrorModelNotFound, "does not exist"},
+			`"model_not_found"`), v1beta1.ErrorModelNotFound, "does not exist"},
 		{"too long", everyOpenAI, 400, openAIBody(tooLong, "invalid_request_error", `"context_length_exceeded"`),
-			v1alpha1.ErrorContextTooLong, "Start a new chat"},
+			v1beta1.ErrorContextTooLong, "Start a new chat"},
 		{"a proxy's page", everyOpenAI, 502, "<html>" + providertest.Key + " " + providertest.Secret + "</html>",
-			v1alpha1.ErrorProviderUnavailable,
+			v1beta1.ErrorProviderUnavailable,
 			""},
-		{"a body of no meaning", everyOpenAI, 400, "my-prompt-of-great-secrecy", v1alpha1.ErrorRequestRejected, ""},
+		{"a body of no meaning", everyOpenAI, 400, "my-prompt-of-great-secrecy", v1beta1.ErrorRequestRejected, ""},
 		{"llama.cpp: too long", onlyCompatible, 400, openAIBody("request exceeds the available context size",
-			"exceed_context_size_error", "400"), v1alpha1.ErrorContextTooLong, ""},
+			"exceed_context_size_error", "400"), v1beta1.ErrorContextTooLong, ""},
 
 		{"401", onlyClaude, 401, claudeBody("invalid x-api-key "+providertest.Key, "authentication_error"),
-			v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
+			v1beta1.ErrorAuthenticationFailed, "Secret keys"},
 		{"403", onlyClaude, 403, claudeBody("Your API key does not have permission to use the specified resource.",
-			"permission_error"), v1alpha1.ErrorPermissionDenied, ""},
+			"permission_error"), v1beta1.ErrorPermissionDenied, ""},
 		{"402", onlyClaude, 402, claudeBody("There is an issue with your billing", "billing_error"),
-			v1alpha1.ErrorUsageLimitReached, ""},
+			v1beta1.ErrorUsageLimitReached, ""},
 		{"no credit", onlyClaude, 400, claudeBody("Your credit balance is too low to access the Anthropic API.",
-			"invalid_request_error"), v1alpha1.ErrorUsageLimitReached, ""},
+			"invalid_request_error"), v1beta1.ErrorUsageLimitReached, ""},
 		{"429", onlyClaude, 429, claudeBody("This request would exceed your rate limit", "rate_limit_error"),
-			v1alpha1.ErrorRateLimited, ""},
-		{"529", onlyClaude, 529, claudeBody("Overloaded", "overloaded_error"), v1alpha1.ErrorOverloaded, ""},
-		{"500", onlyClaude, 500, claudeBody("Internal server error", "api_error"), v1alpha1.ErrorProviderError, ""},
-		{"503", onlyClaude, 503, claudeBody("Service unavailable", "api_error"), v1alpha1.ErrorProviderUnavailable,
+			v1beta1.ErrorRateLimited, ""},
+		{"529", onlyClaude, 529, claudeBody("Overloaded", "overloaded_error"), v1beta1.ErrorOverloaded, ""},
+		{"500", onlyClaude, 500, claudeBody("Internal server error", "api_error"), v1beta1.ErrorProviderError, ""},
+		{"503", onlyClaude, 503, claudeBody("Service unavailable", "api_error"), v1beta1.ErrorProviderUnavailable,
 			""},
 		{"400", onlyClaude, 400, claudeBody("max_tokens: must be positive", "invalid_request_error"),
-			v1alpha1.ErrorRequestRejected, "max_tokens"},
+			v1beta1.ErrorRequestRejected, "max_tokens"},
 		{"too long", onlyClaude, 400, claudeBody("prompt is too long: 210000 tokens > 200000 maximum",
-			"invalid_request_error"), v1alpha1.ErrorContextTooLong, ""},
+			"invalid_request_error"), v1beta1.ErrorContextTooLong, ""},
 
 		{"400 of a bad key", onlyGemini, 400, geminiBody(400, "API key not valid. Please pass a valid API key.",
-			"INVALID_ARGUMENT"), v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
+			"INVALID_ARGUMENT"), v1beta1.ErrorAuthenticationFailed, "Secret keys"},
 		{"401", onlyGemini, 401, geminiBody(401, "Request had invalid authentication credentials "+providertest.Key,
-			"UNAUTHENTICATED"), v1alpha1.ErrorAuthenticationFailed, ""},
+			"UNAUTHENTICATED"), v1beta1.ErrorAuthenticationFailed, ""},
 		{"403", onlyGemini, 403, geminiBody(403, "Permission denied for "+providertest.Key, "PERMISSION_DENIED"),
-			v1alpha1.ErrorPermissionDenied, ""},
+			v1beta1.ErrorPermissionDenied, ""},
 		{"429", onlyGemini, 429, geminiBody(429, "Resource has been exhausted (e.g. check quota).",
-			"RESOURCE_EXHAUSTED"), v1alpha1.ErrorRateLimited, ""},
+			"RESOURCE_EXHAUSTED"), v1beta1.ErrorRateLimited, ""},
 		{"500", onlyGemini, 500, geminiBody(500, "An internal error has occurred.", "INTERNAL"),
-			v1alpha1.ErrorProviderError, ""},
+			v1beta1.ErrorProviderError, ""},
 		{"503", onlyGemini, 503, geminiBody(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"),
-			v1alpha1.ErrorOverloaded, ""},
+			v1beta1.ErrorOverloaded, ""},
 		{"400", onlyGemini, 400, geminiBody(400, "Invalid value at generation_config", "INVALID_ARGUMENT"),
-			v1alpha1.ErrorRequestRejected, "generation_config"},
+			v1beta1.ErrorRequestRejected, "generation_config"},
 		{"too long", onlyGemini, 400,
 			geminiBody(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).",
-				"INVALID_ARGUMENT"), v1alpha1.ErrorContextTooLong, ""},
+				"INVALID_ARGUMENT"), v1beta1.ErrorContextTooLong, ""},
 	}
 	for _, c := range cases {
 		for _, p := range c.protocols {
@@ -154,14 +154,14 @@ func TestANetworkThatFailsIsAnUnavailableProvider(t *testing.T) {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
 				server := httptest.NewServer(handler)
 				defer server.Close()
-				check.Equal(t, "the reason", v1alpha1.ErrorProviderUnavailable, classify(t, p, server.URL+"/v1").Reason)
+				check.Equal(t, "the reason", v1beta1.ErrorProviderUnavailable, classify(t, p, server.URL+"/v1").Reason)
 			})
 		}
 		t.Run(fmt.Sprint(p.Provider, p.Transport, " refused"), func(t *testing.T) {
 			server := httptest.NewServer(nil)
 			server.Close()
 			got := classify(t, p, server.URL+"/v1")
-			check.Equal(t, "reason, status", []any{v1alpha1.ErrorProviderUnavailable, 0}, []any{got.Reason, got.StatusCode})
+			check.Equal(t, "reason, status", []any{v1beta1.ErrorProviderUnavailable, 0}, []any{got.Reason, got.StatusCode})
 		})
 	}
 }

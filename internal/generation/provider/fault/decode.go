@@ -12,7 +12,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // answer is the provider's own error, as its protocol defines it.
@@ -34,7 +34,7 @@ const maxErrorBody = 64 << 10
 
 // decode reads the answer that came with an HTTP status, or as an event of a stream. Package wire writes the names of
 // headers in small letters.
-func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) (a answer) {
+func decode(e *fantasy.ProviderError, from v1beta1.ModelProvider) (a answer) {
 	a.read(e.ResponseBody, from)
 	kind, _, _ := strings.Cut(e.ResponseHeaders["x-amzn-errortype"], ":")
 	a.name(kind)
@@ -65,7 +65,7 @@ type errorFields struct {
 const isError = "error"
 
 // read reads a body. Fields of other types than these stay empty.
-func (a *answer) read(body []byte, from v1alpha1.ModelProvider) {
+func (a *answer) read(body []byte, from v1beta1.ModelProvider) {
 	if body = firstOf(body); len(body) > maxErrorBody || !json.Valid(body) {
 		return
 	}
@@ -76,7 +76,7 @@ func (a *answer) read(body []byte, from v1alpha1.ModelProvider) {
 	switch {
 	case len(inner) > 0 && inner[0] == '{':
 		_ = json.Unmarshal(inner, &fields)
-	case b.Error != nil, b.Object == isError, b.Type == isError, from == v1alpha1.ProviderBedrock:
+	case b.Error != nil, b.Object == isError, b.Type == isError, from == v1beta1.ProviderBedrock:
 		fields = b.errorFields
 		_ = json.Unmarshal(inner, &fields.Message)
 		a.code(b.Kind)

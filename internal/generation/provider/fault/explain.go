@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -19,76 +19,76 @@ type explanation struct{ wrong, advice string }
 // explanations are those of the reasons. {provider}, {model}, {config}, {status}, {finish}, {host},
 // {silence}, {credential} and {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing,
 // and {finish} the finish reason of the reply.
-var explanations = map[v1alpha1.ErrorReason]explanation{
-	v1alpha1.ErrorCanceled:        {"The call of {provider} was canceled", "Send a message to continue"},
-	v1alpha1.ErrorProviderTimeout: {"{provider} sent nothing for {silence}", "Send a message to try again"},
-	v1alpha1.ErrorHistoryRejected: {
+var explanations = map[v1beta1.ErrorReason]explanation{
+	v1beta1.ErrorCanceled:        {"The call of {provider} was canceled", "Send a message to continue"},
+	v1beta1.ErrorProviderTimeout: {"{provider} sent nothing for {silence}", "Send a message to try again"},
+	v1beta1.ErrorHistoryRejected: {
 		"{provider} rejected the message history as inconsistent{status}",
 		"Delete the newest reply, or start a new chat",
 	},
-	v1alpha1.ErrorOverloaded: {
+	v1beta1.ErrorOverloaded: {
 		"{provider} has no capacity at the moment{status}",
 		"Wait a little, then send a message to continue",
 	},
-	v1alpha1.ErrorUsageLimitReached: {
+	v1beta1.ErrorUsageLimitReached: {
 		"The quota or credit at {provider} is used up{status}",
 		"Check billing there, then send a message to continue",
 	},
-	v1alpha1.ErrorProviderDisabled: {
+	v1beta1.ErrorProviderDisabled: {
 		"{provider} has disabled the account of the {credential} of ChatModelConfig {config}, or its API{status}",
 		"Have its administrator enable it, or name another ChatModelConfig, then send a message to continue",
 	},
-	v1alpha1.ErrorAuthenticationFailed: {
+	v1beta1.ErrorAuthenticationFailed: {
 		"{provider} refused the {credential} of ChatModelConfig {config}{status}",
 		"{key}, then send a message to continue",
 	},
-	v1alpha1.ErrorPermissionDenied: {
+	v1beta1.ErrorPermissionDenied: {
 		"The {credential} of ChatModelConfig {config} may not use model {model}{status}",
 		"Grant it at {provider}, or name another model, then send a message to continue",
 	},
-	v1alpha1.ErrorRateLimited: {
+	v1beta1.ErrorRateLimited: {
 		"{provider} limits the rate of requests{status}",
 		"Wait a little, then send a message to continue",
 	},
-	v1alpha1.ErrorTLSFailed: {
+	v1beta1.ErrorTLSFailed: {
 		"TLS verification of {host} failed",
 		"Check baseURL of ChatModelConfig {config}, name a private authority in its caBundleFrom, and check who is between " +
 			"the cluster and it, then send a message to continue",
 	},
-	v1alpha1.ErrorModelConfigInvalid: {
+	v1beta1.ErrorModelConfigInvalid: {
 		"baseURL of ChatModelConfig {config} is no URL that can be called",
 		"Correct it, then send a message to continue",
 	},
-	v1alpha1.ErrorProviderUnavailable: {
+	v1beta1.ErrorProviderUnavailable: {
 		"{provider} cannot be reached or broke off its answer{status}",
 		"Check baseURL of ChatModelConfig {config} and the network, then send a message to continue",
 	},
-	v1alpha1.ErrorContentFiltered: {
+	v1beta1.ErrorContentFiltered: {
 		"A content filter of {provider} stopped the reply{status}{finish}",
 		"Edit the message, or send another one",
 	},
-	v1alpha1.ErrorContextTooLong: {
+	v1beta1.ErrorContextTooLong: {
 		"The conversation no longer fits the context window of model {model}{status}",
 		"Start a new chat, or name a model with a larger one",
 	},
-	v1alpha1.ErrorModelNotFound: {
+	v1beta1.ErrorModelNotFound: {
 		"{provider} has no model {model}, or not for the {credential} of ChatModelConfig {config}{status}",
 		"Name another model, or have this one enabled, then send a message to continue",
 	},
-	v1alpha1.ErrorRequestRejected: {
+	v1beta1.ErrorRequestRejected: {
 		"{provider} rejected the request{status}",
 		"Check model and settings of ChatModelConfig {config}, then send a message to continue",
 	},
-	v1alpha1.ErrorEmptyReply: {
+	v1beta1.ErrorEmptyReply: {
 		"{model} ended its reply without text and without a tool call{finish}",
 		"Send a message to try again, or name another model",
 	},
-	v1alpha1.ErrorReplyFailed: {
+	v1beta1.ErrorReplyFailed: {
 		"{provider} did not finish the reply of {model}{finish}",
 		"Send a message to try again, or name another model",
 	},
-	v1alpha1.ErrorProviderError: {"{provider} failed{status}", "Send a message to try again"},
-	v1alpha1.ErrorUnknown: {
+	v1beta1.ErrorProviderError: {"{provider} failed{status}", "Send a message to try again"},
+	v1beta1.ErrorUnknown: {
 		"The call of {provider} failed with an error that Parley does not know{status}",
 		"Check ChatModelConfig {config}, then send a message to try again",
 	},
@@ -181,7 +181,7 @@ func explain(r *rule, f *findings, about Subject) explanation {
 	)
 	e := cmp.Or(r.explanation, explanations[r.reason])
 	e = explanation{names.Replace(e.wrong), names.Replace(e.advice)}
-	if r.reason == v1alpha1.ErrorAuthenticationFailed { // A message about a wrong key contains the key.
+	if r.reason == v1beta1.ErrorAuthenticationFailed { // A message about a wrong key contains the key.
 		return e
 	}
 	if quote := quotable(f.message, about); quote != "" {
@@ -190,7 +190,7 @@ func explain(r *rule, f *findings, about Subject) explanation {
 	return e
 }
 
-func putKey(spec *v1alpha1.ChatModelConfigSpec) string {
+func putKey(spec *v1beta1.ChatModelConfigSpec) string {
 	if hasIdentity(spec) {
 		return "Let the identity of the service account parley-generation call models there"
 	}

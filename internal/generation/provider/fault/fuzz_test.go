@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/test/kit/check"
@@ -61,7 +61,7 @@ func FuzzClassify(f *testing.F) {
 		}
 		answer.Header[name] = []string{plant.Replace(value)}
 		spec := p.Spec("http://user:" + fuzzPassword + "@models.example/v1?token=" + fuzzQuery)
-		spec.Headers = []v1alpha1.Header{{Name: "X-Token", Value: fuzzHeader}}
+		spec.Headers = []v1beta1.Header{{Name: "X-Token", Value: fuzzHeader}}
 		ctx, said := httpguard.WithNotes(t.Context(), time.Now)
 		err := providertest.CallWith(ctx, t, spec, fuzzKey, fuzzPrompt, &http.Client{Transport: answer})
 		if err == nil {
@@ -78,7 +78,7 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-func checkTold(t *testing.T, e *v1alpha1.GenerationError) {
+func checkTold(t *testing.T, e *v1beta1.GenerationError) {
 	t.Helper()
 	check.Equal(t, "what the message quotes", "",
 		providertest.Leaked(e.Text(), fuzzKey, fuzzHeader, fuzzPassword, fuzzQuery, fuzzPrompt))
@@ -100,12 +100,12 @@ func checkTold(t *testing.T, e *v1alpha1.GenerationError) {
 }
 
 // everyReason are the reasons that an error of a call can have.
-var everyReason = []v1alpha1.ErrorReason{
-	v1alpha1.ErrorRateLimited, v1alpha1.ErrorOverloaded, v1alpha1.ErrorProviderUnavailable, v1alpha1.ErrorProviderTimeout,
-	v1alpha1.ErrorProviderError,
-	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached,
-	v1alpha1.ErrorProviderDisabled,
-	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorRequestRejected, v1alpha1.ErrorHistoryRejected,
-	v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong, v1alpha1.ErrorUnknown, v1alpha1.ErrorCanceled,
-	v1alpha1.ErrorModelConfigInvalid,
+var everyReason = []v1beta1.ErrorReason{
+	v1beta1.ErrorRateLimited, v1beta1.ErrorOverloaded, v1beta1.ErrorProviderUnavailable, v1beta1.ErrorProviderTimeout,
+	v1beta1.ErrorProviderError,
+	v1beta1.ErrorAuthenticationFailed, v1beta1.ErrorPermissionDenied, v1beta1.ErrorUsageLimitReached,
+	v1beta1.ErrorProviderDisabled,
+	v1beta1.ErrorTLSFailed, v1beta1.ErrorModelNotFound, v1beta1.ErrorRequestRejected, v1beta1.ErrorHistoryRejected,
+	v1beta1.ErrorContentFiltered, v1beta1.ErrorContextTooLong, v1beta1.ErrorUnknown, v1beta1.ErrorCanceled,
+	v1beta1.ErrorModelConfigInvalid,
 }

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 )
 
@@ -72,12 +72,12 @@ func explainLogin(e *LoginError, about Subject) explanation {
 }
 
 // hasIdentity reports whether calls of a configuration log in by the identity of the pod.
-func hasIdentity(spec *v1alpha1.ChatModelConfigSpec) bool {
-	return spec.APIKey == nil && (spec.Auth != nil || spec.Provider == v1alpha1.ProviderBedrock)
+func hasIdentity(spec *v1beta1.ChatModelConfigSpec) bool {
+	return spec.APIKey == nil && (spec.Auth != nil || spec.Provider == v1beta1.ProviderBedrock)
 }
 
 // credentialOf is what calls of a configuration log in with.
-func credentialOf(spec *v1alpha1.ChatModelConfigSpec) string {
+func credentialOf(spec *v1beta1.ChatModelConfigSpec) string {
 	if hasIdentity(spec) {
 		return "workload identity"
 	}

@@ -4,13 +4,13 @@
 package fault
 
 import (
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/finish"
 )
 
 // Retried returns in the words of docs/errors.md whether a call that failed for the reason is tried again; empty if no
 // rule gives the reason.
-func Retried(reason v1alpha1.ErrorReason) string {
+func Retried(reason v1beta1.ErrorReason) string {
 	for _, r := range rules {
 		if r.reason == reason {
 			return map[retryPolicy]string{retryAlways: "yes", retryNever: "no",
@@ -24,13 +24,13 @@ func Retried(reason v1alpha1.ErrorReason) string {
 const failedReply = "error"
 
 // Example is the text of an error for the reason, without words of the provider.
-func Example(reason v1alpha1.ErrorReason, status int) string {
-	spec := &v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5",
-		APIKey: &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "openai", Key: "api-key"}}}
+func Example(reason v1beta1.ErrorReason, status int) string {
+	spec := &v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderOpenAI, Model: "gpt-5",
+		APIKey: &v1beta1.APIKeySource{SecretKeyRef: v1beta1.SecretKeyReference{Name: "openai", Key: "api-key"}}}
 	f := &findings{status: status, host: "models.example", silence: spec.SilenceTimeoutOrDefault()}
-	if reason == v1alpha1.ErrorReplyFailed {
+	if reason == v1beta1.ErrorReplyFailed {
 		f.reply = &finish.Error{Reason: failedReply}
 	}
 	why := explain(&rule{reason: reason}, f, Subject{Config: "default", Spec: spec})
-	return (&v1alpha1.GenerationError{Message: why.wrong, Advice: why.advice}).Text()
+	return (&v1beta1.GenerationError{Message: why.wrong, Advice: why.advice}).Text()
 }

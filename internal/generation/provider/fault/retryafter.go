@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // shouldRetry is whether OpenAI or Anthropic wants a retry; nil: unknown.
@@ -21,7 +21,7 @@ func shouldRetry(headers map[string]string) *bool {
 	return &should
 }
 
-// waitInHeaders is how long the provider asks to wait, at most v1alpha1.MaxRetryAfter; 0: unknown. The headers
+// waitInHeaders is how long the provider asks to wait, at most v1beta1.MaxRetryAfter; 0: unknown. The headers
 // x-ratelimit-reset-* do not help: there is one for each limit, and none names the one that was hit.
 func waitInHeaders(headers map[string]string, now time.Time) time.Duration {
 	if wait := parseWait(headers["retry-after-ms"], time.Millisecond); wait > 0 {
@@ -37,21 +37,21 @@ func waitInHeaders(headers map[string]string, now time.Time) time.Duration {
 	return 0
 }
 
-// parseWait reads a number of units, at most v1alpha1.MaxRetryAfter; 0 for everything that is no such number.
+// parseWait reads a number of units, at most v1beta1.MaxRetryAfter; 0 for everything that is no such number.
 func parseWait(number string, unit time.Duration) time.Duration {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n > 0) { // Also not a number.
 		return 0
 	}
-	if n >= float64(v1alpha1.MaxRetryAfter/unit) {
-		return v1alpha1.MaxRetryAfter
+	if n >= float64(v1beta1.MaxRetryAfter/unit) {
+		return v1beta1.MaxRetryAfter
 	}
 	return time.Duration(n * float64(unit))
 }
 
 // clampWait bounds a wait that the provider asks for.
 func clampWait(wait time.Duration) time.Duration {
-	return max(0, min(wait, v1alpha1.MaxRetryAfter))
+	return max(0, min(wait, v1beta1.MaxRetryAfter))
 }
 
 // waitWords are OpenAI's words for how long to wait. Within a stream there are no headers for it.

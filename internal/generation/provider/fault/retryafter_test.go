@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	protocol "parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/test/kit/check"
@@ -25,18 +25,18 @@ func TestRetryDelayOfGoogleIsInTheBody(t *testing.T) {
 		body   string
 		want   want
 	}{
-		"of a minute": {429, replaced(quota, "Minute"), want{v1alpha1.ErrorRateLimited, true, 429, 35 * time.Second,
+		"of a minute": {429, replaced(quota, "Minute"), want{v1beta1.ErrorRateLimited, true, 429, 35 * time.Second,
 			"Wait"}},
-		"of a day": {429, replaced(quota, "Day"), want{v1alpha1.ErrorUsageLimitReached, false, 429, 0, "billing"}},
+		"of a day": {429, replaced(quota, "Day"), want{v1beta1.ErrorUsageLimitReached, false, 429, 0, "billing"}},
 		"API disabled": {403,
-			`{"error":{"code":403,"message":"Disabled.","status":"PERMISSION_DENIED","details":[{"reason":"SERVICE_DISABLED"}]}}`, want{v1alpha1.ErrorProviderDisabled, false, 403, 0, ""}},
+			`{"error":{"code":403,"message":"Disabled.","status":"PERMISSION_DENIED","details":[{"reason":"SERVICE_DISABLED"}]}}`, want{v1beta1.ErrorProviderDisabled, false, 403, 0, ""}},
 		"expired key": {400,
-			`{"error":{"code":400,"message":"API key expired. Please renew the API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, want{v1alpha1.ErrorAuthenticationFailed, false, 400, 0, ""}},
+			`{"error":{"code":400,"message":"API key expired. Please renew the API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, want{v1beta1.ErrorAuthenticationFailed, false, 400, 0, ""}},
 		"unknown model": {404,
-			`{"error":{"code":404,"message":"models/x is not found for API version v1beta, or is not supported for generateContent.","status":"NOT_FOUND"}}`, want{v1alpha1.ErrorModelNotFound, false, 404, 0, ""}},
+			`{"error":{"code":404,"message":"models/x is not found for API version v1beta, or is not supported for generateContent.","status":"NOT_FOUND"}}`, want{v1beta1.ErrorModelNotFound, false, 404, 0, ""}},
 		"a proxy's page": {502, "<html>" + providertest.Secret + "</html>",
-			want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, ""}},
-		"no error": {500, `{"what":"` + providertest.Secret + `"}`, want{v1alpha1.ErrorProviderError, true, 500, 0, ""}},
+			want{v1beta1.ErrorProviderUnavailable, true, 502, 0, ""}},
+		"no error": {500, `{"what":"` + providertest.Secret + `"}`, want{v1beta1.ErrorProviderError, true, 500, 0, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := providertest.Canned{Status: c.status, Header: http.Header{"Content-Type": {"application/json"}},
@@ -100,7 +100,7 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 }
 
 func TestBedrockErrorsAreNamedInHeaderOrEvent(t *testing.T) {
-	spec := &v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "some-model"}
+	spec := &v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderBedrock, Model: "some-model"}
 	answered := func(status int, kind, message string) error {
 		return providertest.Call(t, spec, &http.Client{Transport: providertest.Canned{Status: status,
 			Header: http.Header{"X-Amzn-Errortype": {kind + ":http://internal.amazon.com/"}},
@@ -114,21 +114,21 @@ func TestBedrockErrorsAreNamedInHeaderOrEvent(t *testing.T) {
 		want want
 	}{
 		"throttled": {answered(429, "ThrottlingException", "Too many requests"),
-			want{v1alpha1.ErrorRateLimited, true, 429, 0, "Too many requests"}},
+			want{v1beta1.ErrorRateLimited, true, 429, 0, "Too many requests"}},
 		"no model": {answered(400, "ValidationException", "The provided model identifier is invalid."),
-			want{v1alpha1.ErrorModelNotFound, false, 400, 0, ""}},
+			want{v1beta1.ErrorModelNotFound, false, 400, 0, ""}},
 		"no access": {answered(403, "AccessDeniedException",
 			"You don't have access to the model with the specified model ID."),
-			want{v1alpha1.ErrorModelNotFound, false, 403, 0, ""}},
+			want{v1beta1.ErrorModelNotFound, false, 403, 0, ""}},
 		"expired": {answered(403, "ExpiredTokenException",
-			"The security token included in the request is expired"), want{v1alpha1.ErrorAuthenticationFailed, false, 403, 0,
+			"The security token included in the request is expired"), want{v1beta1.ErrorAuthenticationFailed, false, 403, 0,
 			""}},
 		"too long": {answered(400, "ValidationException", "Input is too long for requested model."),
-			want{v1alpha1.ErrorContextTooLong, false, 400, 0, ""}},
+			want{v1beta1.ErrorContextTooLong, false, 400, 0, ""}},
 		"throttled in a stream": {inStream("throttlingException", "Too many requests"),
-			want{v1alpha1.ErrorRateLimited, true, 0, 0, "Too many requests"}},
+			want{v1beta1.ErrorRateLimited, true, 0, 0, "Too many requests"}},
 		"failed in a stream": {inStream("internalServerException", "boom"),
-			want{v1alpha1.ErrorProviderError, true, 0, 0, "boom"}},
+			want{v1beta1.ErrorProviderError, true, 0, 0, "boom"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.check(t, fault.Classify(c.err, fault.Subject{Config: "main", Spec: spec}))

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // retryPolicy is whether the same call may succeed later.
@@ -33,7 +33,7 @@ const statusOverloaded = 529
 
 // rule is a row of the classification: what an error looks like, and what it is.
 type rule struct {
-	reason  v1alpha1.ErrorReason
+	reason  v1beta1.ErrorReason
 	retry   retryPolicy
 	matches func(*findings) bool
 	// explanation, if any, replaces the reason's.
@@ -43,55 +43,55 @@ type rule struct {
 // rules: the first that matches wins, so that the order is part of the meaning. The names and phrases are the
 // providers', in small letters.
 var rules = []rule{
-	{v1alpha1.ErrorCanceled, retryNever, func(f *findings) bool { return f.canceled }, explanation{}},
-	{v1alpha1.ErrorContentFiltered, retryNever, ends(v1alpha1.ReplyFiltered), explanation{}},
-	{v1alpha1.ErrorEmptyReply, retryAlways, ends(v1alpha1.ReplyEmpty), explanation{}},
-	{v1alpha1.ErrorReplyFailed, retryAlways, ends(v1alpha1.ReplyFailed), explanation{}},
-	{v1alpha1.ErrorProviderTimeout, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
-	{v1alpha1.ErrorAuthenticationFailed, retryNever, func(f *findings) bool {
+	{v1beta1.ErrorCanceled, retryNever, func(f *findings) bool { return f.canceled }, explanation{}},
+	{v1beta1.ErrorContentFiltered, retryNever, ends(v1beta1.ReplyFiltered), explanation{}},
+	{v1beta1.ErrorEmptyReply, retryAlways, ends(v1beta1.ReplyEmpty), explanation{}},
+	{v1beta1.ErrorReplyFailed, retryAlways, ends(v1beta1.ReplyFailed), explanation{}},
+	{v1beta1.ErrorProviderTimeout, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
+	{v1beta1.ErrorAuthenticationFailed, retryNever, func(f *findings) bool {
 		return f.login != nil && !f.login.isTemporary()
 	}, explanation{}},
-	{v1alpha1.ErrorAuthenticationFailed, retryAlways, func(f *findings) bool { return f.login != nil }, explanation{}},
-	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.forbiddenHost },
+	{v1beta1.ErrorAuthenticationFailed, retryAlways, func(f *findings) bool { return f.login != nil }, explanation{}},
+	{v1beta1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.forbiddenHost },
 		explainForbiddenHost},
-	{v1alpha1.ErrorModelConfigInvalid, retryNever, isRefusedByProxy, explainProxyRefused},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.proxy != nil }, explainProxyFailed},
-	{v1alpha1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.redirect != nil }, explainRedirect},
+	{v1beta1.ErrorModelConfigInvalid, retryNever, isRefusedByProxy, explainProxyRefused},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.proxy != nil }, explainProxyFailed},
+	{v1beta1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.redirect != nil }, explainRedirect},
 	// A server that sends so much without an error is no model, or would be paid for as much again.
-	{v1alpha1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.oversized != nil && f.status == 0 },
+	{v1beta1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.oversized != nil && f.status == 0 },
 		explainOversized},
-	{v1alpha1.ErrorProviderError, retryAlways, func(f *findings) bool { return f.oversized != nil }, explainOversized},
-	{v1alpha1.ErrorHistoryRejected, retryNever, isHistoryRejected, explanation{}},
-	{v1alpha1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.page && f.status == 0 },
+	{v1beta1.ErrorProviderError, retryAlways, func(f *findings) bool { return f.oversized != nil }, explainOversized},
+	{v1beta1.ErrorHistoryRejected, retryNever, isHistoryRejected, explanation{}},
+	{v1beta1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.page && f.status == 0 },
 		explainElsewhere},
-	{v1alpha1.ErrorOverloaded, retryAlways, isOverloaded, explanation{}},
-	{v1alpha1.ErrorUsageLimitReached, retryNever, isUsedUp, explanation{}},
-	{v1alpha1.ErrorProviderDisabled, retryNever, isDisabled, explanation{}},
-	{v1alpha1.ErrorAuthenticationFailed, retryNever, isUnauthenticated, explanation{}},
-	{v1alpha1.ErrorPermissionDenied, retryNever, func(f *findings) bool { return isForbidden(f) && !isMoreSpecific(f) },
+	{v1beta1.ErrorOverloaded, retryAlways, isOverloaded, explanation{}},
+	{v1beta1.ErrorUsageLimitReached, retryNever, isUsedUp, explanation{}},
+	{v1beta1.ErrorProviderDisabled, retryNever, isDisabled, explanation{}},
+	{v1beta1.ErrorAuthenticationFailed, retryNever, isUnauthenticated, explanation{}},
+	{v1beta1.ErrorPermissionDenied, retryNever, func(f *findings) bool { return isForbidden(f) && !isMoreSpecific(f) },
 		explanation{}},
-	{v1alpha1.ErrorRateLimited, retryAlways, func(f *findings) bool { return isRateLimited(f) && !isMoreSpecific(f) },
+	{v1beta1.ErrorRateLimited, retryAlways, func(f *findings) bool { return isRateLimited(f) && !isMoreSpecific(f) },
 		explanation{}},
-	{v1alpha1.ErrorModelConfigInvalid, retryNever, lost(isInvalidURL), explanation{}},
-	{v1alpha1.ErrorTLSFailed, retryNever, lost(isA[*tls.CertificateVerificationError]), explanation{}},
-	{v1alpha1.ErrorTLSFailed, retryNever, lost(isNoTLS), explainNoTLS},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isOfProxy), explainNoProxy},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isA[*net.DNSError]), explainUnresolved},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways,
+	{v1beta1.ErrorModelConfigInvalid, retryNever, lost(isInvalidURL), explanation{}},
+	{v1beta1.ErrorTLSFailed, retryNever, lost(isA[*tls.CertificateVerificationError]), explanation{}},
+	{v1beta1.ErrorTLSFailed, retryNever, lost(isNoTLS), explainNoTLS},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, lost(isOfProxy), explainNoProxy},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, lost(isA[*net.DNSError]), explainUnresolved},
+	{v1beta1.ErrorProviderUnavailable, retryAlways,
 		lost(isAny(syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH)), explainRefused},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isAny(io.ErrUnexpectedEOF)), explainTruncated},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isBrokenOff), explanation{}},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isTimeout), explainTimedOut},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isOfNetwork), explanation{}},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, isUnavailable, explanation{}},
-	{v1alpha1.ErrorContentFiltered, retryNever, isFiltered, explanation{}},
-	{v1alpha1.ErrorContextTooLong, retryNever, exceedsRate, explainExceedsRate},
-	{v1alpha1.ErrorContextTooLong, retryNever, isTooLong, explanation{}},
-	{v1alpha1.ErrorModelNotFound, retryNever, isModelUnknown, explanation{}},
-	{v1alpha1.ErrorRequestRejected, retryIfAsked, isUnknownPath, explainElsewhere},
-	{v1alpha1.ErrorRequestRejected, retryIfAsked, isInvalid, explanation{}},
-	{v1alpha1.ErrorProviderError, retryAlways, isServerError, explanation{}},
-	{v1alpha1.ErrorUnknown, retryIfAsked, func(*findings) bool { return true }, explanation{}},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, lost(isAny(io.ErrUnexpectedEOF)), explainTruncated},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, lost(isBrokenOff), explanation{}},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, lost(isTimeout), explainTimedOut},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, lost(isOfNetwork), explanation{}},
+	{v1beta1.ErrorProviderUnavailable, retryAlways, isUnavailable, explanation{}},
+	{v1beta1.ErrorContentFiltered, retryNever, isFiltered, explanation{}},
+	{v1beta1.ErrorContextTooLong, retryNever, exceedsRate, explainExceedsRate},
+	{v1beta1.ErrorContextTooLong, retryNever, isTooLong, explanation{}},
+	{v1beta1.ErrorModelNotFound, retryNever, isModelUnknown, explanation{}},
+	{v1beta1.ErrorRequestRejected, retryIfAsked, isUnknownPath, explainElsewhere},
+	{v1beta1.ErrorRequestRejected, retryIfAsked, isInvalid, explanation{}},
+	{v1beta1.ErrorProviderError, retryAlways, isServerError, explanation{}},
+	{v1beta1.ErrorUnknown, retryIfAsked, func(*findings) bool { return true }, explanation{}},
 }
 
 // isRefusedByProxy: a proxy does not let the call pass, or wants credentials, which only proxies ask for with 407.
@@ -102,7 +102,7 @@ func isRefusedByProxy(f *findings) bool {
 }
 
 // ends matches a reply that ended so.
-func ends(as v1alpha1.ReplyOutcome) func(*findings) bool {
+func ends(as v1beta1.ReplyOutcome) func(*findings) bool {
 	return func(f *findings) bool { return f.reply != nil && f.reply.Outcome == as }
 }
 

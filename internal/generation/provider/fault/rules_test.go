@@ -11,22 +11,22 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
 
 // documented is the column "tried again" of docs/errors.md by reason.
-func documented(t *testing.T) map[v1alpha1.ErrorReason]string {
+func documented(t *testing.T) map[v1beta1.ErrorReason]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/errors.md")
 	check.OK(t, err)
-	rows := map[v1alpha1.ErrorReason]string{}
+	rows := map[v1beta1.ErrorReason]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\| [^|]*\\|$").
 		FindAllStringSubmatch(string(page), -1) {
-		if _, ok := rows[v1alpha1.ErrorReason(m[1])]; ok {
+		if _, ok := rows[v1beta1.ErrorReason(m[1])]; ok {
 			t.Errorf("%s has two rows", m[1])
 		}
-		rows[v1alpha1.ErrorReason(m[1])] = m[2]
+		rows[v1beta1.ErrorReason(m[1])] = m[2]
 	}
 	return rows
 }
@@ -56,13 +56,13 @@ func TestWhatIsWrongAsksNobodyToDoAnything(t *testing.T) {
 }
 
 func TestEveryReasonIsOnThePage(t *testing.T) {
-	types, err := os.ReadFile("../../../../api/v1alpha1/error_types.go")
+	types, err := os.ReadFile("../../../../api/v1beta1/error_types.go")
 	check.OK(t, err)
 	enum := regexp.MustCompile(`validation:Enum=(\S+)`).FindSubmatch(types)
 	rows := documented(t)
 	reasons := strings.Split(string(enum[1]), ";")
 	for _, reason := range reasons {
-		if rows[v1alpha1.ErrorReason(reason)] == "" {
+		if rows[v1beta1.ErrorReason(reason)] == "" {
 			t.Errorf("%s is not on the page", reason)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
@@ -59,7 +59,7 @@ func secretsOf(about Subject) []string {
 	return append(secrets, urlSecrets(about.Spec)...)
 }
 
-func urlSecrets(spec *v1alpha1.ChatModelConfigSpec) []string {
+func urlSecrets(spec *v1beta1.ChatModelConfigSpec) []string {
 	u, err := url.Parse(spec.BaseURL)
 	if err != nil {
 		return []string{spec.BaseURL}

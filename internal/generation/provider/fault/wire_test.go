@@ -18,7 +18,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
@@ -55,14 +55,14 @@ func listen(t *testing.T, p providertest.Protocol, script modelserver.Script, ht
 }
 
 // classified calls the model and classifies the error that the call ends in.
-func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
+func (w wire) classified(t *testing.T) *v1beta1.GenerationError {
 	t.Helper()
 	base := w.url + "/v1"
 	if w.protocol == providertest.Claude {
 		base = w.url
 	}
 	spec := w.protocol.Spec(base)
-	spec.Headers = append(spec.Headers, v1alpha1.Header{Name: "X-Gateway", Value: headerSecret})
+	spec.Headers = append(spec.Headers, v1beta1.Header{Name: "X-Gateway", Value: headerSecret})
 	err := providertest.Call(t, spec, w.client)
 	if err == nil {
 		t.Fatal("the call succeeded")
@@ -104,7 +104,7 @@ func within(f modelserver.Fault, kind modelserver.FaultKind) modelserver.Fault {
 	return f
 }
 
-func (w want) check(t *testing.T, e *v1alpha1.GenerationError) {
+func (w want) check(t *testing.T, e *v1beta1.GenerationError) {
 	t.Helper()
 	check.Equal(t, "reason, retryable, status code", []any{w.reason, w.retryable, w.status},
 		[]any{e.Reason, e.Retryable, int(e.StatusCode)})
@@ -117,7 +117,7 @@ func (w want) check(t *testing.T, e *v1alpha1.GenerationError) {
 
 // want is what an error is to be classified as.
 type want struct {
-	reason    v1alpha1.ErrorReason
+	reason    v1beta1.ErrorReason
 	retryable bool
 	status    int
 	wait      time.Duration
@@ -148,9 +148,9 @@ func failing(f modelserver.Fault) modelserver.Script {
 func TestWrongKeyAndUnknownModelAreTold(t *testing.T) {
 	for _, p := range everyone {
 		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
-			want{v1alpha1.ErrorAuthenticationFailed, false, 401, 0, "Secret keys"}.
+			want{v1beta1.ErrorAuthenticationFailed, false, 401, 0, "Secret keys"}.
 				check(t, listen(t, p, modelserver.Script{RequireKey: "another"}, false).classified(t))
-			want{v1alpha1.ErrorModelNotFound, false, 404, 0, "has no model some-model"}.
+			want{v1beta1.ErrorModelNotFound, false, 404, 0, "has no model some-model"}.
 				check(t, listen(t, p, modelserver.Script{Models: []string{"another"}}, false).classified(t))
 		})
 	}
@@ -164,16 +164,16 @@ func TestErrorsOfImitatorsWithinAStreamAreRead(t *testing.T) {
 	}{
 		"OpenRouter": {
 			`{"id":"gen-1","object":"chat.completion.chunk","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`,
-			want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, "Provider disconnected"}},
+			want{v1beta1.ErrorProviderUnavailable, true, 502, 0, "Provider disconnected"}},
 		"vLLM": {
 			`{"error":{"object":"error","message":"boom","type":"InternalServerError","param":null,"code":500}}`,
-			want{v1alpha1.ErrorProviderError, true, 500, 0, "boom"}},
+			want{v1beta1.ErrorProviderError, true, 500, 0, "boom"}},
 		"a message alone": {`{"error":"the model is overloaded"}`,
-			want{v1alpha1.ErrorOverloaded, true, 0, 0, "overloaded"}},
+			want{v1beta1.ErrorOverloaded, true, 0, 0, "overloaded"}},
 		"what nobody defined": {`{"error":{"what":"` + providertest.Secret + `"}}`,
-			want{v1alpha1.ErrorUnknown, false, 0, 0, "does not know"}},
+			want{v1beta1.ErrorUnknown, false, 0, 0, "does not know"}},
 		"no JSON": {`<html>` + providertest.Secret + `</html>`,
-			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "ended its answer before its end"}},
+			want{v1beta1.ErrorProviderUnavailable, true, 0, 0, "ended its answer before its end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := within(modelserver.Fault{Body: c.event}, modelserver.FaultError)
@@ -189,25 +189,25 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 		want   want
 	}{
 		"a message alone": {404, `{"error":"model 'some-model' not found"}`,
-			want{v1alpha1.ErrorModelNotFound, false, 404, 0, "It said: model 'some-model' not found"}},
+			want{v1beta1.ErrorModelNotFound, false, 404, 0, "It said: model 'some-model' not found"}},
 		"Text Generation Inference": {422,
 			`{"error":"Input validation error: inputs must have less than 4096 tokens","error_type":"validation"}`,
-			want{v1alpha1.ErrorRequestRejected, false, 422, 0, "less than 4096"}},
-		"a list of messages": {503, `{"error":["overloaded"]}`, want{v1alpha1.ErrorOverloaded, true, 503, 0, "overloaded"}},
-		"no error":           {503, `{"error":null}`, want{v1alpha1.ErrorProviderUnavailable, true, 503, 0, ""}},
+			want{v1beta1.ErrorRequestRejected, false, 422, 0, "less than 4096"}},
+		"a list of messages": {503, `{"error":["overloaded"]}`, want{v1beta1.ErrorOverloaded, true, 503, 0, "overloaded"}},
+		"no error":           {503, `{"error":null}`, want{v1beta1.ErrorProviderUnavailable, true, 503, 0, ""}},
 		"an older vLLM": {400,
-			`{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`, want{v1alpha1.ErrorContextTooLong, false, 400, 0, ""}},
+			`{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`, want{v1beta1.ErrorContextTooLong, false, 400, 0, ""}},
 		"llama.cpp": {500,
 			`{"error":{"code":500,"message":"the request exceeds the available context size","type":"server_error"}}`,
-			want{v1alpha1.ErrorContextTooLong, false, 500, 0, ""}},
+			want{v1beta1.ErrorContextTooLong, false, 500, 0, ""}},
 		"a page as the message": {502, `{"error":{"message":"<!DOCTYPE html><html><body>Bad gateway</body></html>"}}`,
-			want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, ""}},
+			want{v1beta1.ErrorProviderUnavailable, true, 502, 0, ""}},
 		"Azure's rate": {429,
-			`{"error":{"code":"429","message":"Requests to this operation have exceeded the token rate limit of your current pricing tier. Please retry after 10 seconds. Please go here: https://aka.ms/oai/quotaincrease to increase the default rate limit."}}`, want{v1alpha1.ErrorRateLimited, true, 429, 0, ""}},
+			`{"error":{"code":"429","message":"Requests to this operation have exceeded the token rate limit of your current pricing tier. Please retry after 10 seconds. Please go here: https://aka.ms/oai/quotaincrease to increase the default rate limit."}}`, want{v1beta1.ErrorRateLimited, true, 429, 0, ""}},
 		"Azure's filter": {400,
-			`{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400}}`, want{v1alpha1.ErrorContentFiltered, false, 400, 0, ""}},
+			`{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400}}`, want{v1beta1.ErrorContentFiltered, false, 400, 0, ""}},
 		"something else": {400, `{"detail":"` + providertest.Secret + `"}`,
-			want{v1alpha1.ErrorRequestRejected, false, 400, 0, ""}},
+			want{v1beta1.ErrorRequestRejected, false, 400, 0, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := modelserver.Fault{Kind: modelserver.FaultStatus, Status: c.status, Body: c.body}
@@ -225,7 +225,7 @@ func TestStreamResetByHTTPIsTriedAgain(t *testing.T) {
 			"in the middle":   within(modelserver.Fault{}, modelserver.FaultCut),
 		} {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
-				want{reason: v1alpha1.ErrorProviderUnavailable, retryable: true}.check(t, listen(t, p, failing(f), true).
+				want{reason: v1beta1.ErrorProviderUnavailable, retryable: true}.check(t, listen(t, p, failing(f), true).
 					classified(t))
 			})
 		}
@@ -245,22 +245,22 @@ func TestWhatTheNetworkDoesIsToldApart(t *testing.T) {
 		want    want
 	}{
 		"nobody listens": {func(w wire) wire { return wire{w.protocol, "http://127.0.0.1:1", w.client} },
-			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "127.0.0.1 refused the connection"}},
+			want{v1beta1.ErrorProviderUnavailable, true, 0, 0, "127.0.0.1 refused the connection"}},
 		"no such name": {func(w wire) wire {
 			return wire{w.protocol, "http://user:x-query@models.example", &http.Client{Transport: unresolvable}}
 		},
-			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0,
+			want{v1beta1.ErrorProviderUnavailable, true, 0, 0,
 				"The name models.example cannot be resolved. Check baseURL of ChatModelConfig main"}},
 		"no answer in time": {func(w wire) wire { return wire{w.protocol, w.url, &http.Client{Transport: late}} },
-			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "in time"}},
+			want{v1beta1.ErrorProviderUnavailable, true, 0, 0, "in time"}},
 		"no TLS": {func(w wire) wire {
 			return wire{w.protocol, "https" + strings.TrimPrefix(w.url, "http"),
 				w.client}
-		}, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "begin with http://"}},
+		}, want{v1beta1.ErrorTLSFailed, false, 0, 0, "begin with http://"}},
 		"no such protocol": {func(w wire) wire { return wire{w.protocol, "gopher://models.example", w.client} },
-			want{v1alpha1.ErrorModelConfigInvalid, false, 0, 0, "is no URL that can be called"}},
+			want{v1beta1.ErrorModelConfigInvalid, false, 0, 0, "is no URL that can be called"}},
 		"a foreign's answer": {func(w wire) wire { return listen(t, w.protocol, hangs, true).strange() },
-			want{v1alpha1.ErrorTLSFailed, false, 0, 0, "TLS verification"}},
+			want{v1beta1.ErrorTLSFailed, false, 0, 0, "TLS verification"}},
 	} {
 		for _, p := range everyone {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
@@ -279,16 +279,16 @@ func TestCallEndedByTheCallerIsTheCallers(t *testing.T) {
 	about := fault.Subject{Config: "main", Spec: providertest.Chat.Spec("http://models.example/v1")}
 	failure := &fantasy.ProviderError{StatusCode: 503, Cause: context.Canceled}
 	e := fault.Classify(failure, about)
-	check.Equal(t, "a failure", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
+	check.Equal(t, "a failure", []any{v1beta1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 	// A cancellation that is not the caller's is the peer's.
 	e = fault.Classify(context.Canceled, about)
-	check.Equal(t, "the peer's cancellation", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
+	check.Equal(t, "the peer's cancellation", []any{v1beta1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 	about.Silence = 10 * time.Minute
-	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderTimeout || !e.Retryable ||
+	if e := fault.Classify(failure, about); e.Reason != v1beta1.ErrorProviderTimeout || !e.Retryable ||
 		!strings.Contains(e.Text(), "nothing for 10m0s") {
 		t.Errorf("silence: %+v", e)
 	}
 	about.Canceled = true
 	e = fault.Classify(failure, about)
-	check.Equal(t, "the caller's cancellation", []any{v1alpha1.ErrorCanceled, false}, []any{e.Reason, e.Retryable})
+	check.Equal(t, "the caller's cancellation", []any{v1beta1.ErrorCanceled, false}, []any{e.Reason, e.Retryable})
 }

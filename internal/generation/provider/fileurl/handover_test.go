@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
@@ -34,11 +34,11 @@ func handedIn(body string) string {
 }
 
 func TestUnfetchableFileIsShownAsMissing(t *testing.T) {
-	three := []v1alpha1.MessageFile{at("a.png", "image/png"), at("b.png", "image/png"), at("c.png", "image/png")}
+	three := []v1beta1.MessageFile{at("a.png", "image/png"), at("b.png", "image/png"), at("c.png", "image/png")}
 	const unnamed = "Unable to download the file. Please verify the URL and try again."
 	for name, spec := range fetchers {
 		for what, c := range map[string]struct {
-			files []v1alpha1.MessageFile
+			files []v1beta1.MessageFile
 			rule  modelserver.Rule
 			// want are the files that each request hands over.
 			want string
@@ -100,7 +100,7 @@ func TestFileRefusedForeverFailsTheRequest(t *testing.T) {
 			f := newFetcher(t, spec, refusesTimes(0, "The image is bad."))
 			_, _, err := f.ask(t, f.asked(at("a.png", "image/png")))
 			e := fault.Classify(err, fault.Subject{Config: "main", Spec: &f.spec, Key: providertest.Key})
-			check.Equal(t, "reason, sent", []any{v1alpha1.ErrorRequestRejected, 2}, []any{e.Reason, len(f.sent)})
+			check.Equal(t, "reason, sent", []any{v1beta1.ErrorRequestRejected, 2}, []any{e.Reason, len(f.sent)})
 		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"charm.land/fantasy"
 	"k8s.io/apimachinery/pkg/util/cache"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
@@ -33,7 +33,7 @@ type urlModel struct {
 }
 
 // Model returns the model, which makes calls again without files that its provider refuses, if it sends URLs of files.
-func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
+func Model(model fantasy.LanguageModel, spec *v1beta1.ChatModelConfigSpec) fantasy.LanguageModel {
 	if supportOf(spec) == nil {
 		return model
 	}

@@ -9,15 +9,15 @@ import (
 	"net/url"
 	"regexp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 )
 
 // support is what a provider fetches itself from a URL.
 type support struct {
-	provider v1alpha1.ModelProvider
+	provider v1beta1.ModelProvider
 	// transport; empty: OpenAI's chat completions, or what the provider has in its place.
-	transport v1alpha1.ModelTransport
+	transport v1beta1.ModelTransport
 	// models that do; nil: all.
 	models     *regexp.Regexp
 	mediaTypes []string
@@ -33,24 +33,24 @@ var (
 // protocol for others often runs in the cluster, and whether it fetches anything is unknown.
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
-	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs},
+	{provider: v1beta1.ProviderAnthropic, mediaTypes: imagesAndPDFs},
 	// https://developers.openai.com/api/docs/guides/images-vision and .../file-inputs:
 	// file_url is not for chat completions.
-	{provider: v1alpha1.ProviderOpenAI, mediaTypes: images},
-	{provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, mediaTypes: imagesAndPDFs},
+	{provider: v1beta1.ProviderOpenAI, mediaTypes: images},
+	{provider: v1beta1.ProviderOpenAI, transport: v1beta1.TransportResponses, mediaTypes: imagesAndPDFs},
 	// https://learn.microsoft.com/azure/ai-foundry/openai/how-to/gpt-with-vision: an HTTP or HTTPS URL that the public can
 	// get; .../how-to/responses has images by URL, but PDFs only by content and by id.
-	{provider: v1alpha1.ProviderAzure, mediaTypes: images},
-	{provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses, mediaTypes: images},
+	{provider: v1beta1.ProviderAzure, mediaTypes: images},
+	{provider: v1beta1.ProviderAzure, transport: v1beta1.TransportResponses, mediaTypes: images},
 	// https://openrouter.ai/docs/guides/overview/multimodal/images and .../pdfs:
 	// file_data takes a URL in place of the content.
-	{provider: v1alpha1.ProviderOpenRouter, mediaTypes: imagesAndPDFs},
+	{provider: v1beta1.ProviderOpenRouter, mediaTypes: imagesAndPDFs},
 	// https://vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions:
 	// the specification of OpenAI's chat completions.
-	{provider: v1alpha1.ProviderVercel, mediaTypes: images},
+	{provider: v1beta1.ProviderVercel, mediaTypes: images},
 	// https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls: not for Gemini 2.0, and no GIFs.
 	{
-		provider: v1alpha1.ProviderGoogle, models: fetchingGemini,
+		provider: v1beta1.ProviderGoogle, models: fetchingGemini,
 		mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"},
 	},
 }
@@ -61,13 +61,13 @@ var fetchingGemini = regexp.MustCompile(`^(?:models/)?gemini-(?:2\.5\b|[3-9]|[1-
 // supportOf is what the provider of a configuration fetches itself; nil: nothing. One whose baseURL leads into a
 // private network fetches nothing either: it would do so from within, where only the hosts that the administrator
 // allows are called.
-func supportOf(spec *v1alpha1.ChatModelConfigSpec) *support {
+func supportOf(spec *v1beta1.ChatModelConfigSpec) *support {
 	if inPrivate(spec.BaseURL) {
 		return nil
 	}
-	responses := spec.Transport == v1alpha1.TransportResponses
+	responses := spec.Transport == v1beta1.TransportResponses
 	for i, row := range supported {
-		if row.provider == spec.Provider && (row.transport == v1alpha1.TransportResponses) == responses {
+		if row.provider == spec.Provider && (row.transport == v1beta1.TransportResponses) == responses {
 			if row.models != nil && !row.models.MatchString(spec.Model) {
 				return nil
 			}
@@ -78,7 +78,7 @@ func supportOf(spec *v1alpha1.ChatModelConfigSpec) *support {
 }
 
 // MediaTypes are those of the files that the provider of a configuration fetches itself.
-func MediaTypes(spec *v1alpha1.ChatModelConfigSpec) []string {
+func MediaTypes(spec *v1beta1.ChatModelConfigSpec) []string {
 	if s := supportOf(spec); s != nil {
 		return s.mediaTypes
 	}

@@ -16,7 +16,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // metadataKey is the key of a Last in the metadata of a finish part.
@@ -33,7 +33,7 @@ type Last struct {
 	ResponseID string `json:"responseID,omitempty"`
 	RequestID  string `json:"requestID,omitempty"`
 	// Outcome is how the reply ended. Model sets it.
-	Outcome v1alpha1.ReplyOutcome `json:"outcome,omitempty"`
+	Outcome v1beta1.ReplyOutcome `json:"outcome,omitempty"`
 }
 
 // Option is a value among fantasy's options and metadata.
@@ -64,8 +64,8 @@ func LastOf(part *fantasy.StreamPart) Last {
 
 // Error is a reply that answers nothing. The part of the stream that carries it has the usage of the call.
 type Error struct {
-	// Outcome is v1alpha1.ReplyFiltered, ReplyEmpty or ReplyFailed.
-	Outcome v1alpha1.ReplyOutcome
+	// Outcome is v1beta1.ReplyFiltered, ReplyEmpty or ReplyFailed.
+	Outcome v1beta1.ReplyOutcome
 	// Reason is the provider's word; empty if it gave none.
 	Reason string
 }
@@ -152,7 +152,7 @@ func (r *reply) finish(part fantasy.StreamPart, yield func(fantasy.StreamPart) b
 	}
 	last.Outcome = Of(r.protocol, last.Reason, r.content)
 	switch last.Outcome {
-	case v1alpha1.ReplyFiltered, v1alpha1.ReplyEmpty, v1alpha1.ReplyFailed:
+	case v1beta1.ReplyFiltered, v1beta1.ReplyEmpty, v1beta1.ReplyFailed:
 		return yield(fantasy.StreamPart{
 			Type: fantasy.StreamPartTypeError, Error: &Error{last.Outcome, last.Reason}, Usage: part.Usage,
 		})
@@ -161,9 +161,9 @@ func (r *reply) finish(part fantasy.StreamPart, yield func(fantasy.StreamPart) b
 }
 
 // isCutOff reports whether a reply can end within a tool call.
-func isCutOff(outcome v1alpha1.ReplyOutcome) bool {
+func isCutOff(outcome v1beta1.ReplyOutcome) bool {
 	switch outcome {
-	case v1alpha1.ReplyComplete, v1alpha1.ReplyToolCalls, v1alpha1.ReplyPaused:
+	case v1beta1.ReplyComplete, v1beta1.ReplyToolCalls, v1beta1.ReplyPaused:
 		return false
 	}
 	return true

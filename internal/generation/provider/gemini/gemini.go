@@ -16,7 +16,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
@@ -31,7 +31,7 @@ type protocol struct {
 }
 
 // New returns the protocol for the model of a configuration.
-func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
+func New(spec *v1beta1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
 	at, err := address(spec)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, erro
 }
 
 // address is the URL of the model. The version of Vertex AI's is the one of Google's own library.
-func address(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
+func address(spec *v1beta1.ChatModelConfigSpec) (string, error) {
 	name := strings.TrimPrefix(spec.Model, "models/")
 	if vertex := spec.VertexAI; vertex != nil {
 		if !strings.HasPrefix(name, "endpoints/") { // Those are tuned models.

@@ -11,7 +11,7 @@ import (
 	"charm.land/fantasy"
 	"google.golang.org/genai"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
@@ -36,7 +36,7 @@ func narrow[T int64 | float64](value *T) *float32 {
 	return new(float32(*value))
 }
 
-func safetySettings(configured []v1alpha1.GoogleSafetySetting) (all []*genai.SafetySetting) {
+func safetySettings(configured []v1beta1.GoogleSafetySetting) (all []*genai.SafetySetting) {
 	for _, s := range configured {
 		all = append(all, &genai.SafetySetting{Category: genai.HarmCategory(s.Category),
 			Threshold: genai.HarmBlockThreshold(s.Threshold)})
@@ -49,20 +49,20 @@ var budgeted = regexp.MustCompile(`gemini-[12]\.`)
 
 // efforts are the budgets that Google documents for the efforts of OpenAI's protocol, and the levels. The least budget
 // is what every model of the generation takes.
-var efforts = map[v1alpha1.ReasoningEffort]struct {
+var efforts = map[v1beta1.ReasoningEffort]struct {
 	budget int32
 	level  genai.ThinkingLevel
 }{
-	v1alpha1.EffortNone: {512, genai.ThinkingLevelMinimal}, v1alpha1.EffortMinimal: {512, genai.ThinkingLevelMinimal},
-	v1alpha1.EffortLow: {1024, genai.ThinkingLevelLow}, v1alpha1.EffortMedium: {8192, genai.ThinkingLevelMedium},
-	v1alpha1.EffortHigh: {24_576, genai.ThinkingLevelHigh}, v1alpha1.EffortXHigh: {24_576, genai.ThinkingLevelHigh},
-	v1alpha1.EffortMax: {24_576, genai.ThinkingLevelHigh},
+	v1beta1.EffortNone: {512, genai.ThinkingLevelMinimal}, v1beta1.EffortMinimal: {512, genai.ThinkingLevelMinimal},
+	v1beta1.EffortLow: {1024, genai.ThinkingLevelLow}, v1beta1.EffortMedium: {8192, genai.ThinkingLevelMedium},
+	v1beta1.EffortHigh: {24_576, genai.ThinkingLevelHigh}, v1beta1.EffortXHigh: {24_576, genai.ThinkingLevelHigh},
+	v1beta1.EffortMax: {24_576, genai.ThinkingLevelHigh},
 }
 
 // thinking is how much the model is to think; nil: it is not set. An effort goes before the budget and the level of the
 // options, and asks for the thoughts if there are to be any.
 func (p *protocol) thinking(settings *wire.Settings) *genai.ThinkingConfig {
-	var options v1alpha1.GoogleThinkingConfig
+	var options v1beta1.GoogleThinkingConfig
 	if google := settings.Provider.Google; google != nil && google.ThinkingConfig != nil {
 		options = *google.ThinkingConfig
 	} else if settings.Effort == "" {
@@ -73,7 +73,7 @@ func (p *protocol) thinking(settings *wire.Settings) *genai.ThinkingConfig {
 		t.ThinkingBudget = new(int32(min(*options.ThinkingBudget, math.MaxInt32)))
 	}
 	if settings.Effort != "" {
-		t.IncludeThoughts = settings.Effort != v1alpha1.EffortNone
+		t.IncludeThoughts = settings.Effort != v1beta1.EffortNone
 		t.ThinkingBudget, t.ThinkingLevel = p.effort(settings.Effort)
 	}
 	if options.IncludeThoughts != nil {
@@ -83,7 +83,7 @@ func (p *protocol) thinking(settings *wire.Settings) *genai.ThinkingConfig {
 }
 
 // effort is the budget or the level for an effort.
-func (p *protocol) effort(effort v1alpha1.ReasoningEffort) (*int32, genai.ThinkingLevel) {
+func (p *protocol) effort(effort v1beta1.ReasoningEffort) (*int32, genai.ThinkingLevel) {
 	row := efforts[effort]
 	switch {
 	case budgeted.MatchString(p.model):

@@ -11,7 +11,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
@@ -31,7 +31,7 @@ var (
 func ask(t *testing.T, model string, change func(*fantasy.Call), events ...string) (collect.Step, map[string]any) {
 	t.Helper()
 	server := &providertest.Scripted{Replies: providertest.Events(events...)}
-	spec := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: model}
+	spec := v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderGoogle, Model: model}
 	got, err := server.Ask(t, spec, change)
 	if err != nil && len(events) > 0 {
 		t.Fatal(err)
@@ -122,9 +122,9 @@ func TestToolsOfGoogleGoBackUnchanged(t *testing.T) {
 	}
 	last := got.Parts[len(got.Parts)-1].Source
 	check.Equal(t, "URL and title", []any{"https://a.example", "A"}, []any{last.URL, last.Title})
-	spec := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"}
-	history := []v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}},
-		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Parts: got.Parts}}}
+	spec := v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderGoogle, Model: "gemini-3-pro"}
+	history := []v1beta1.ChatMessage{{Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser, Content: "q"}},
+		{Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleAssistant, Parts: got.Parts}}}
 	_, sent := ask(t, spec.Model, func(call *fantasy.Call) {
 		call.Prompt = prompt.Build(prompt.Input{History: history, Dialect: provider.DialectOf(&spec)})
 	})
@@ -168,8 +168,8 @@ func TestVertexAIServesAModelAtItsLocation(t *testing.T) {
 		{"endpoints/123", "eu", "https://aiplatform.eu.rep.googleapis.com/v1beta1/projects/p/" +
 			"locations/eu/endpoints/123:streamGenerateContent?alt=sse"},
 	} {
-		protocol, err := gemini.New(&v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: c.model,
-			VertexAI: &v1alpha1.VertexAI{Project: "p", Location: c.location}}, "")
+		protocol, err := gemini.New(&v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderGoogle, Model: c.model,
+			VertexAI: &v1beta1.VertexAI{Project: "p", Location: c.location}}, "")
 		check.OK(t, err)
 		request, _, err := protocol.Request(t.Context(), &fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("?")}})
 		check.Equal(t, "error, url, header", []any{nil, c.want, 0}, []any{err, request.URL, len(request.Header)})
@@ -177,8 +177,8 @@ func TestVertexAIServesAModelAtItsLocation(t *testing.T) {
 }
 
 func TestVertexAITakesNoSearchBesideOtherTools(t *testing.T) {
-	for vertex, want := range map[*v1alpha1.VertexAI]bool{nil: true, {Project: "p", Location: "global"}: false} {
-		protocol, err := gemini.New(&v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+	for vertex, want := range map[*v1beta1.VertexAI]bool{nil: true, {Project: "p", Location: "global"}: false} {
+		protocol, err := gemini.New(&v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderGoogle,
 			Model: "gemini-3-pro-preview", VertexAI: vertex}, "")
 		check.OK(t, err)
 		request, warnings, err := protocol.Request(t.Context(), &fantasy.Call{

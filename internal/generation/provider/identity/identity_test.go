@@ -18,7 +18,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
@@ -47,15 +47,15 @@ func newPod(t *testing.T) *pod {
 func (p *pod) now() time.Time { return time.Now().Add(time.Duration(p.later.Load())) }
 
 var (
-	workloadIdentity = &v1alpha1.ModelAuth{Type: v1alpha1.AuthWorkloadIdentity}
-	azure            = v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, Model: "gpt-4o",
+	workloadIdentity = &v1beta1.ModelAuth{Type: v1beta1.AuthWorkloadIdentity}
+	azure            = v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderAzure, Model: "gpt-4o",
 		Auth: workloadIdentity, BaseURL: "https://my.openai.azure.com"}
-	vertex = v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash",
-		Auth: workloadIdentity, VertexAI: &v1alpha1.VertexAI{Project: "project-1", Location: "europe-west4"}}
+	vertex = v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderGoogle, Model: "gemini-2.5-flash",
+		Auth: workloadIdentity, VertexAI: &v1beta1.VertexAI{Project: "project-1", Location: "europe-west4"}}
 )
 
 // call calls the model, and returns the error that the call ends in.
-func (p *pod) call(spec v1alpha1.ChatModelConfigSpec) error {
+func (p *pod) call(spec v1beta1.ChatModelConfigSpec) error {
 	p.t.Helper()
 	model, err := provider.NewAs(p.identity, &spec, p.Client())
 	check.OK(p.t, err)
@@ -75,7 +75,7 @@ func (p *pod) call(spec v1alpha1.ChatModelConfigSpec) error {
 }
 
 // refused calls the model, which fails, and returns what people read of it.
-func (p *pod) refused(spec v1alpha1.ChatModelConfigSpec) *v1alpha1.GenerationError {
+func (p *pod) refused(spec v1beta1.ChatModelConfigSpec) *v1beta1.GenerationError {
 	p.t.Helper()
 	err := p.call(spec)
 	if err == nil {
@@ -91,7 +91,7 @@ func TestModelsOfAzureTakeThePodsIdentity(t *testing.T) {
 	p := newPod(t)
 	p.OnAzure(t)
 	spec := azure
-	for _, spec.Transport = range []v1alpha1.ModelTransport{"", v1alpha1.TransportResponses} {
+	for _, spec.Transport = range []v1beta1.ModelTransport{"", v1beta1.TransportResponses} {
 		check.OK(t, p.call(spec))
 	}
 	check.Equal(t, "two calls exchange", []string{"entra"}, p.Exchanges())
@@ -132,7 +132,7 @@ func TestTheMetadataServerIsReachedPastTheGuard(t *testing.T) {
 
 func TestTokensAreRenewedWithRotatedFiles(t *testing.T) {
 	for name, c := range map[string]struct {
-		spec     v1alpha1.ChatModelConfigSpec
+		spec     v1beta1.ChatModelConfigSpec
 		set      func(p *pod, t *testing.T) string
 		audience string
 	}{
@@ -198,7 +198,7 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		spec      v1alpha1.ChatModelConfigSpec
+		spec      v1beta1.ChatModelConfigSpec
 		set       func(p *pod, t *testing.T)
 		retryable bool
 		says      []string
@@ -251,7 +251,7 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 			p := newPod(t)
 			c.set(p, t)
 			e := p.refused(c.spec)
-			check.Equal(t, "reason, retryable", []any{v1alpha1.ErrorAuthenticationFailed, c.retryable},
+			check.Equal(t, "reason, retryable", []any{v1beta1.ErrorAuthenticationFailed, c.retryable},
 				[]any{e.Reason, e.Retryable})
 			for _, part := range append(c.says, "The workload identity of ChatModelConfig main could not log in: ") {
 				check.Contains(t, e.Text(), part)
@@ -273,7 +273,7 @@ func TestTokensGoToTheCloudsHostsAlone(t *testing.T) {
 		spec := azure
 		spec.BaseURL = baseURL
 		e := p.refused(spec)
-		check.Equal(t, baseURL, []any{v1alpha1.ErrorAuthenticationFailed, false}, []any{e.Reason, e.Retryable})
+		check.Equal(t, baseURL, []any{v1beta1.ErrorAuthenticationFailed, false}, []any{e.Reason, e.Retryable})
 		check.Contains(t, e.Message, "own hosts over https")
 	}
 	check.Equal(t, "tokens were asked", nil, p.Exchanges())

@@ -21,7 +21,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
@@ -34,7 +34,7 @@ type bedrock struct {
 	environment func() (aws.Config, error)
 }
 
-func newBedrock(spec *v1alpha1.ChatModelConfigSpec, key string) *bedrock {
+func newBedrock(spec *v1beta1.ChatModelConfigSpec, key string) *bedrock {
 	return &bedrock{spec.Model, spec.Region, cmp.Or(key, os.Getenv("AWS_BEARER_TOKEN_BEDROCK")),
 		sync.OnceValues(func() (aws.Config, error) { return config.LoadDefaultConfig(context.Background()) })}
 }
@@ -42,7 +42,7 @@ func newBedrock(spec *v1alpha1.ChatModelConfigSpec, key string) *bedrock {
 const betaHeader = "Anthropic-Beta"
 
 // bedrockFields are what stands in a request's body in place of headers.
-func bedrockFields(headers []v1alpha1.Header) map[string]any {
+func bedrockFields(headers []v1beta1.Header) map[string]any {
 	fields := map[string]any{"anthropic_version": "bedrock-2023-05-31"}
 	for _, h := range headers {
 		if http.CanonicalHeaderKey(h.Name) == betaHeader {

@@ -16,12 +16,12 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 type protocol struct {
-	spec *v1alpha1.ChatModelConfigSpec
+	spec *v1beta1.ChatModelConfigSpec
 	key  string
 	// bedrock is nil unless that is the provider.
 	bedrock *bedrock
@@ -29,9 +29,9 @@ type protocol struct {
 
 // New returns the protocol of a configuration of the providers anthropic and bedrock. Requests to Bedrock without a key
 // are signed with the AWS credentials of the environment.
-func New(spec *v1alpha1.ChatModelConfigSpec, key string) wire.Protocol {
+func New(spec *v1beta1.ChatModelConfigSpec, key string) wire.Protocol {
 	p := &protocol{spec: spec, key: key}
-	if spec.Provider == v1alpha1.ProviderBedrock {
+	if spec.Provider == v1beta1.ProviderBedrock {
 		p.bedrock = newBedrock(spec, key)
 	}
 	return p
@@ -67,7 +67,7 @@ type builder struct {
 	*protocol
 	call     *fantasy.Call
 	settings wire.Settings
-	options  v1alpha1.AnthropicOptions
+	options  v1beta1.AnthropicOptions
 	params   anthropic.MessageNewParams
 	warnings []fantasy.CallWarning
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
@@ -42,7 +42,7 @@ func blocks(blocks ...string) []providertest.Reply {
 const hi = `{"type":"text","text":"Hi"}`
 
 // sentFields are fields of the request of a call.
-func sentFields(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call)) (fields map[string]any,
+func sentFields(t *testing.T, spec v1beta1.ChatModelConfigSpec, change func(*fantasy.Call)) (fields map[string]any,
 	warnings []string) {
 	t.Helper()
 	server := &providertest.Scripted{Replies: blocks(hi)}
@@ -57,7 +57,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 	tool := fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}
 	search := fantasy.ProviderDefinedTool{Name: wire.WebSearch, Args: map[string]any{
 		wire.AllowedDomains: []string{"example.com"}, wire.City: "Tokyo", wire.Country: "JP"}}
-	effort, closed := v1alpha1.EffortHigh, map[string]any{"type": "object", "additionalProperties": false}
+	effort, closed := v1beta1.EffortHigh, map[string]any{"type": "object", "additionalProperties": false}
 	for name, c := range map[string]struct {
 		settings    settings
 		tools       []fantasy.Tool
@@ -112,7 +112,7 @@ func TestBlocksOfTheProviderGoBackUnchanged(t *testing.T) {
 	if err != nil || reply.Parts[2].ToolResult.Output != "ab" || reply.Parts[1].ToolCall.Name != wire.CodeExecution {
 		t.Fatalf("got %+v, %v", reply.Parts, err)
 	}
-	history := []v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Parts: reply.Parts}}}
+	history := []v1beta1.ChatMessage{{Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleAssistant, Parts: reply.Parts}}}
 	sent, _ := sentFields(t, spec, func(call *fantasy.Call) {
 		call.Prompt = prompt.Build(prompt.Input{History: history, Dialect: provider.DialectOf(&spec)})
 	})
@@ -141,10 +141,10 @@ func (c *taken) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: http.Header{"Content-Type": {"application/vnd.amazon.eventstream"}}}, err
 }
 
-func ofBedrock(t *testing.T, key string) (*taken, *v1alpha1.GenerationError) {
+func ofBedrock(t *testing.T, key string) (*taken, *v1beta1.GenerationError) {
 	t.Helper()
-	spec := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "anthropic.claude-x-v1:0",
-		Headers: []v1alpha1.Header{{Name: "anthropic-beta", Value: "one, two"}}}
+	spec := v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderBedrock, Model: "anthropic.claude-x-v1:0",
+		Headers: []v1beta1.Header{{Name: "anthropic-beta", Value: "one, two"}}}
 	server := &taken{}
 	err := providertest.CallWith(t.Context(), t, &spec, key, "Hello?", &http.Client{Transport: server})
 	return server, fault.Classify(err, fault.Subject{Config: "main", Spec: &spec})
@@ -156,7 +156,7 @@ func TestBedrockIsAskedWithThePodsCredentials(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	for key, want := range map[string]string{"": "AWS4-HMAC-SHA256 Credential=AKID/", "k": "Bearer k"} {
 		got, e := ofBedrock(t, key)
-		check.Equal(t, "an exception", []any{v1alpha1.ErrorRateLimited, true}, []any{e.Reason, e.Retryable})
+		check.Equal(t, "an exception", []any{v1beta1.ErrorRateLimited, true}, []any{e.Reason, e.Retryable})
 		header := got.request.Header
 		if !strings.HasPrefix(header.Get("Authorization"), want) || header.Get("Anthropic-Beta") != "" ||
 			key == "" && !strings.Contains(header.Get("Authorization"), "/eu-west-1/bedrock/aws4_request") ||
@@ -172,7 +172,7 @@ func TestBedrockWithoutCredentialsIsNotAsked(t *testing.T) {
 		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"} {
 		t.Setenv(name, value)
 	}
-	if got, e := ofBedrock(t, ""); got.request != nil || e.Reason != v1alpha1.ErrorAuthenticationFailed || e.Retryable {
+	if got, e := ofBedrock(t, ""); got.request != nil || e.Reason != v1beta1.ErrorAuthenticationFailed || e.Retryable {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -181,7 +181,7 @@ func TestExtraBodyGoesIntoTheRequest(t *testing.T) {
 	spec := providertest.Specs["anthropic"]
 	extra := &runtime.RawExtension{
 		Raw: []byte(`{"metadata":{"user_id":"u"},"max_tokens":12345678901234567890,"x.9":1,"stream":false,"":null}`)}
-	spec.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{ExtraBody: extra}}
+	spec.ProviderOptions = &v1beta1.ProviderOptions{Anthropic: &v1beta1.AnthropicOptions{ExtraBody: extra}}
 	sent, _ := sentFields(t, spec, nil)
 	got, _ := json.Marshal(sent)
 	check.Contains(t, string(got), `"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`)

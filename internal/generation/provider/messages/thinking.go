@@ -10,7 +10,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 var (
@@ -26,12 +26,12 @@ var (
 
 // efforts are those that Claude takes, and which part of the output is for thinking, in percent, as OpenRouter divides
 // it for the same efforts. Claude does not think by default.
-var efforts = map[v1alpha1.ReasoningEffort]struct {
+var efforts = map[v1beta1.ReasoningEffort]struct {
 	word    anthropic.OutputConfigEffort
 	percent int64
 }{
-	v1alpha1.EffortMinimal: {"low", 10}, v1alpha1.EffortLow: {"low", 20}, v1alpha1.EffortMedium: {"medium", 50},
-	v1alpha1.EffortHigh: {"high", 80}, v1alpha1.EffortXHigh: {"xhigh", 95}, v1alpha1.EffortMax: {"max", 95},
+	v1beta1.EffortMinimal: {"low", 10}, v1beta1.EffortLow: {"low", 20}, v1beta1.EffortMedium: {"medium", 50},
+	v1beta1.EffortHigh: {"high", 80}, v1beta1.EffortXHigh: {"xhigh", 95}, v1beta1.EffortMax: {"max", 95},
 }
 
 // think sets how much the model thinks.

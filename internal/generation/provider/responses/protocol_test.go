@@ -11,7 +11,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -47,7 +47,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 		"a cache": {func(call *fantasy.Call) { settings(call).CacheKey = "chat-1" }, "prompt_cache_key", `"chat-1"`, ""},
 		"a cache of the options": {func(call *fantasy.Call) {
 			settings(call).CacheKey = "chat-1"
-			settings(call).Provider.OpenAIResponses = &v1alpha1.OpenAIResponsesOptions{PromptCacheKey: "mine"}
+			settings(call).Provider.OpenAIResponses = &v1beta1.OpenAIResponsesOptions{PromptCacheKey: "mine"}
 		}, "prompt_cache_key", `"mine"`, ""},
 		"texts to stop at": {func(call *fantasy.Call) { settings(call).Stop = []string{"\n"} }, "stop", "null",
 			"stop was left out: the provider does not take it"},
@@ -84,7 +84,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 func TestAzureIsAskedForItsAPIVersion(t *testing.T) {
 	var asked *http.Request
 	spec := providertest.Specs["azure"]
-	spec.Transport, spec.APIVersion = v1alpha1.TransportResponses, "preview"
+	spec.Transport, spec.APIVersion = v1beta1.TransportResponses, "preview"
 	_, _ = providertest.Ask(t, spec, transport(func(r *http.Request) (*http.Response, error) {
 		asked = r
 		return providertest.Canned{Status: http.StatusTeapot}.RoundTrip(r)
@@ -176,7 +176,7 @@ func TestItemsAreReadFromEventsAndDocuments(t *testing.T) {
 }
 
 // lastOf is what the provider says last of a reply.
-func lastOf(t *testing.T, spec v1alpha1.ChatModelConfigSpec, reply []providertest.Reply) (last finish.Last) {
+func lastOf(t *testing.T, spec v1beta1.ChatModelConfigSpec, reply []providertest.Reply) (last finish.Last) {
 	t.Helper()
 	model, err := provider.New(&spec, providertest.Key,
 		&http.Client{Transport: &providertest.Scripted{Replies: reply}})

@@ -9,7 +9,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
@@ -17,12 +17,12 @@ import (
 type model struct {
 	fantasy.LanguageModel
 
-	spec *v1alpha1.ChatModelConfigSpec
+	spec *v1beta1.ChatModelConfigSpec
 }
 
 // Model returns the model of a configuration, which makes a call again without the reasoning of former replies if the
 // provider refuses them: it cannot decrypt it, such as after a change of the organisation, or misses what it led to.
-func Model(inner fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
+func Model(inner fantasy.LanguageModel, spec *v1beta1.ChatModelConfigSpec) fantasy.LanguageModel {
 	return model{inner, spec}
 }
 

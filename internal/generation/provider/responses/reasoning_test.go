@@ -10,7 +10,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/test/kit/check"
@@ -78,8 +78,8 @@ func TestAnotherRefusalIsNotAskedAgainWithoutReasoning(t *testing.T) {
 }
 
 func TestAnotherModelsEncryptedReasoningIsNotSent(t *testing.T) {
-	if a, b := prompt.Origin(v1alpha1.ProviderOpenAI, "gpt-5"),
-		prompt.Origin(v1alpha1.ProviderOpenAI, "gpt-5-mini"); a == b {
+	if a, b := prompt.Origin(v1beta1.ProviderOpenAI, "gpt-5"),
+		prompt.Origin(v1beta1.ProviderOpenAI, "gpt-5-mini"); a == b {
 		t.Errorf("both are of %s", a)
 	}
 }

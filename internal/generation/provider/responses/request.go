@@ -18,19 +18,19 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 type protocol struct {
-	spec   *v1alpha1.ChatModelConfigSpec
+	spec   *v1beta1.ChatModelConfigSpec
 	url    string
 	header map[string]string
 }
 
 // New returns the protocol for a configuration of OpenAI or Azure. It fails if baseURL is no URL.
-func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
+func New(spec *v1beta1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
 	at, header, err := wire.OpenAI(spec, apiKey, "https://api.openai.com/v1", "responses")
 	if err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func hasTier(model, tier string) bool {
 }
 
 // optionsOf are the provider's options of a call; the zero value if there are none.
-func optionsOf(call *fantasy.Call, provider v1alpha1.ModelProvider) (o v1alpha1.OpenAIResponsesOptions) {
+func optionsOf(call *fantasy.Call, provider v1beta1.ModelProvider) (o v1beta1.OpenAIResponsesOptions) {
 	configured := wire.SettingsOf(call).Provider
-	if provider == v1alpha1.ProviderAzure {
+	if provider == v1beta1.ProviderAzure {
 		configured.OpenAIResponses = configured.AzureResponses
 	}
 	if configured.OpenAIResponses != nil {
@@ -88,7 +88,7 @@ func optionsOf(call *fantasy.Call, provider v1alpha1.ModelProvider) (o v1alpha1.
 // params are the parameters of a call.
 func (p *protocol) params(call *fantasy.Call) (*responses.ResponseNewParams, []fantasy.CallWarning) {
 	settings, o := wire.SettingsOf(call), optionsOf(call, p.spec.Provider)
-	o.ReasoningEffort = cmp.Or(v1alpha1.OpenAIReasoningEffort(strings.ToLower(string(settings.Effort))), o.ReasoningEffort)
+	o.ReasoningEffort = cmp.Or(v1beta1.OpenAIReasoningEffort(strings.ToLower(string(settings.Effort))), o.ReasoningEffort)
 	thinks := reasoningModels.MatchString(p.spec.Model) && !chatModels.MatchString(p.spec.Model)
 	warnings := p.leftOut(call, &o, thinks)
 	r := &responses.ResponseNewParams{
@@ -129,7 +129,7 @@ func (p *protocol) params(call *fantasy.Call) (*responses.ResponseNewParams, []f
 }
 
 // leftOut are the settings that the protocol or the model does not have.
-func (p *protocol) leftOut(call *fantasy.Call, o *v1alpha1.OpenAIResponsesOptions,
+func (p *protocol) leftOut(call *fantasy.Call, o *v1beta1.OpenAIResponsesOptions,
 	thinks bool) (warnings []fantasy.CallWarning) {
 	const thinking, plain = " is not supported for reasoning models", " is not supported for non-reasoning models"
 	for _, s := range []struct {

@@ -14,7 +14,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/finish"
 )
 
@@ -49,11 +49,11 @@ type End struct {
 type Model struct {
 	protocol Protocol
 	client   *http.Client
-	spec     *v1alpha1.ChatModelConfigSpec
+	spec     *v1beta1.ChatModelConfigSpec
 }
 
 // NewModel returns the model of a configuration.
-func NewModel(protocol Protocol, client *http.Client, spec *v1alpha1.ChatModelConfigSpec) *Model {
+func NewModel(protocol Protocol, client *http.Client, spec *v1beta1.ChatModelConfigSpec) *Model {
 	return &Model{protocol: protocol, client: client, spec: spec}
 }
 
@@ -83,7 +83,7 @@ func (m *Model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRe
 func (m *Model) read(response *http.Response, parts *Parts) error {
 	defer closeRead(response.Body)
 	reply := m.protocol.Reply(parts)
-	for data, err := range eventsOf(response, m.spec.Provider == v1alpha1.ProviderBedrock, reply.Events) {
+	for data, err := range eventsOf(response, m.spec.Provider == v1beta1.ProviderBedrock, reply.Events) {
 		if err != nil {
 			return err
 		}

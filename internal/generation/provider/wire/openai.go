@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"regexp"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 )
 
 // azureHost is how Azure names the host of a resource; the resource is the first group.
@@ -17,19 +17,19 @@ var azureHost = regexp.MustCompile(`^([a-zA-Z0-9-]+)\.(?:openai|cognitiveservice
 
 // OpenAI returns where one of OpenAI's protocols is spoken for a configuration, and the header with the key. base is
 // the URL of a provider without a baseURL, path that of the protocol below it.
-func OpenAI(spec *v1alpha1.ChatModelConfigSpec, key, base string, path ...string) (at string, header map[string]string,
+func OpenAI(spec *v1beta1.ChatModelConfigSpec, key, base string, path ...string) (at string, header map[string]string,
 	err error) {
 	to, err := url.Parse(cmp.Or(spec.BaseURL, base))
 	if err != nil {
 		return "", nil, fmt.Errorf("reading baseURL: %w", err)
 	}
 	header = map[string]string{}
-	if spec.Provider == v1alpha1.ProviderAzure {
+	if spec.Provider == v1beta1.ProviderAzure {
 		to = azureURL(to, spec.APIVersion)
 	}
 	switch {
 	case key == "":
-	case spec.Provider == v1alpha1.ProviderAzure:
+	case spec.Provider == v1beta1.ProviderAzure:
 		header["Api-Key"] = key
 	default:
 		header["Authorization"] = "Bearer " + key

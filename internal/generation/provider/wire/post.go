@@ -17,7 +17,7 @@ import (
 )
 
 // userAgent names Parley to providers.
-const userAgent = "parley/v1alpha1"
+const userAgent = "parley/v1beta1"
 
 // Request is the HTTP request of a call.
 type Request struct {

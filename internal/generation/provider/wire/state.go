@@ -8,7 +8,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/finish"
 )
 
@@ -90,9 +90,9 @@ func IsCacheMarked(message *fantasy.Message) bool {
 // Settings are what a call asks for that fantasy's Call has no field for.
 type Settings struct {
 	// Provider are options of the provider; the zero value if there are none.
-	Provider v1alpha1.ProviderOptions `json:"provider,omitzero"`
+	Provider v1beta1.ProviderOptions `json:"provider,omitzero"`
 	// Effort overrides the options; empty: they apply.
-	Effort v1alpha1.ReasoningEffort `json:"effort,omitempty"`
+	Effort v1beta1.ReasoningEffort `json:"effort,omitempty"`
 	// Output is the form of the reply; nil: it is text.
 	Output *Output `json:"output,omitempty"`
 	// Stop are texts at which the model is to stop.

@@ -19,7 +19,7 @@ describe('addresses in texts of others', () => {
 
 describe('the path of a message', () => {
   it('has namespace and name', () => {
-    const path = '/apis/parley.dev/v1alpha1/namespaces/demo/chatmessages/triage.s1-x';
+    const path = '/apis/parley.dev/v1beta1/namespaces/demo/chatmessages/triage.s1-x';
     expect(messagePath('demo', 'triage.s1-x')).toBe(path);
   });
   it.each(['', '..', '../secrets/key', 'a/b', 'a?watch=1', 'a%2fb', 'A', 'a..b'])(

@@ -21,5 +21,5 @@ export function messagePath(namespace: string, name: string): string {
       throw new Error(`${JSON.stringify(part)} is no name of an object`);
     }
   }
-  return `/apis/parley.dev/v1alpha1/namespaces/${namespace}/chatmessages/${name}`;
+  return `/apis/parley.dev/v1beta1/namespaces/${namespace}/chatmessages/${name}`;
 }

@@ -3,7 +3,7 @@
 
 import { chatOf } from './owner';
 
-const apiVersion = 'parley.dev/v1alpha1';
+const apiVersion = 'parley.dev/v1beta1';
 const chatRef = { name: 'triage' };
 
 it.each([

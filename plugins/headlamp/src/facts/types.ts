@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-/** Objects of parley.dev/v1alpha1, as far as they are shown. The API server has checked them. */
+/** Objects of parley.dev/v1beta1, as far as they are shown. The API server has checked them. */
 
 export interface Condition {
   type: string;

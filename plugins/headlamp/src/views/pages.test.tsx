@@ -92,7 +92,7 @@ it('asks the API server for an action, and says what it refuses', async () => {
   await screen.findByText(/Interrupt of chat triage: .*the chat is held/, {}, patience);
   expect(written).toEqual([
     {
-      path: '/clusters/main/apis/parley.dev/v1alpha1/namespaces/demo/chats/triage',
+      path: '/clusters/main/apis/parley.dev/v1beta1/namespaces/demo/chats/triage',
       body: { metadata: { annotations: { 'parley.dev/interrupt': 'headlamp-5' } } },
     },
   ]);

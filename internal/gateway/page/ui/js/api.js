@@ -42,7 +42,7 @@ export async function refusalOf(answer, shown) {
 
 /**
  * Makes a request. One whose credential is refused is made again once there is another one.
- * @param {string} method @param {string} path below /v1alpha1 @param {Object} [body]
+ * @param {string} method @param {string} path below /v1beta1 @param {Object} [body]
  * @returns {Promise<any>} the answer, decoded
  */
 export async function ask(method, path, body) {
@@ -51,7 +51,7 @@ export async function ask(method, path, body) {
     const shown = bearer();
     let answer;
     try {
-      answer = await fetch(`/v1alpha1${path}`, {
+      answer = await fetch(`/v1beta1${path}`, {
         method,
         headers: { Authorization: shown, ...(body ? { 'Content-Type': 'application/json' } : {}) },
         body: body ? JSON.stringify(body) : undefined,

@@ -15,7 +15,7 @@ const HIDDEN = 30000;
 /** @typedef {{name: string, id: string, data: any}} StreamEvent */
 
 /**
- * @param {string} path below /v1alpha1
+ * @param {string} path below /v1beta1
  * @param {{events: (list: StreamEvent[]) => void, state: (state: 'open'|'lost'|'refused', why?: Error) => void,
  *   begin?: () => void}} hear
  *   events gets what has come, several at once; begin is called when a connection is there, before its first event
@@ -54,7 +54,7 @@ export function follow(path, hear) {
       const shown = bearer();
       const headers = { Authorization: shown, Accept: 'text/event-stream' };
       if (last) headers['Last-Event-ID'] = last;
-      const answer = await fetch(`/v1alpha1${path}`, { headers, signal: attempt.signal, redirect: 'error', cache: 'no-store' });
+      const answer = await fetch(`/v1beta1${path}`, { headers, signal: attempt.signal, redirect: 'error', cache: 'no-store' });
       if (!answer.ok) {
         const no = await refusalOf(answer, shown);
         no.after = Number(answer.headers.get('Retry-After')) * 1000 || 0;

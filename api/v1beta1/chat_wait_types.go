@@ -1,0 +1,90 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// WaitFor is what ends a wait of a chat.
+// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget
+type WaitFor string
+
+const (
+	// WaitForApproval ends when people have decided about tool calls.
+	WaitForApproval WaitFor = "Approval"
+	// WaitForAnswer ends when people have answered what tool calls ask.
+	WaitForAnswer WaitFor = "Answer"
+	// WaitForClientResult ends when a client has brought the results of tool calls.
+	WaitForClientResult WaitFor = "ClientResult"
+	// WaitForModelConfig ends when a ChatModelConfig is created, corrected or enabled.
+	WaitForModelConfig WaitFor = "ChatModelConfig"
+	// WaitForChatClass ends when a ChatClass is created or changed.
+	WaitForChatClass WaitFor = "ChatClass"
+	// WaitForChat ends when the parent is created, or when another sub-chat of the family is deleted or archived.
+	WaitForChat WaitFor = "Chat"
+	// WaitForSecret ends when a Secret with the API key is created or corrected.
+	WaitForSecret WaitFor = "Secret"
+	// WaitForMessage ends when the first message can be created.
+	WaitForMessage WaitFor = "Message"
+	// WaitForRetry ends at a time: the last attempt failed.
+	WaitForRetry WaitFor = "Retry"
+	// WaitForCapacity ends when fewer chats generate.
+	WaitForCapacity WaitFor = "Capacity"
+	// WaitForModel ends when the limits of the ChatModelConfig, and its provider, let the model be called.
+	WaitForModel WaitFor = "Model"
+	// WaitForQuota ends when the API server accepts a generation pod: a ResourceQuota, a LimitRange or a policy
+	// refuses it.
+	WaitForQuota WaitFor = "Quota"
+	// WaitForPod ends when the generation pod is ready.
+	WaitForPod WaitFor = "Pod"
+	// WaitForWorkspace ends when the workspace is ready.
+	WaitForWorkspace WaitFor = "Workspace"
+	// WaitForMCPServers ends when MCP servers are ready, or after a minute.
+	WaitForMCPServers WaitFor = "MCPServers"
+	// WaitForSubChats ends when other chats of the family are done.
+	WaitForSubChats WaitFor = "SubChats"
+	// WaitForResume ends when spec.suspend is false.
+	WaitForResume WaitFor = "Resume"
+	// WaitForUnarchive ends when spec.archived is false.
+	WaitForUnarchive WaitFor = "Unarchive"
+	// WaitForBudget ends when a budget is raised.
+	WaitForBudget WaitFor = "Budget"
+)
+
+// NeedsPerson reports whether the wait ends only when a person does something.
+func (w WaitFor) NeedsPerson() bool {
+	switch w {
+	case WaitForClientResult, WaitForRetry, WaitForCapacity, WaitForModel, WaitForPod, WaitForWorkspace,
+		WaitForMCPServers, WaitForSubChats:
+		return false
+	}
+	return w != ""
+}
+
+// ChatWait is what a chat waits for. Clients show it as it is.
+type ChatWait struct {
+	// for is what ends the wait.
+	// +required
+	For WaitFor `json:"for"`
+
+	// reason is that of condition Ready.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Reason string `json:"reason"`
+
+	// message says what the chat waits for, why, and what to do. It is that of condition Ready.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// since is when the wait began.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// until is when the wait ends by itself; absent if it does not.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// MaxWaitMessage is how many characters ChatWait.message has: 4096.
+const MaxWaitMessage = 4096
