@@ -12,11 +12,15 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -71,6 +75,35 @@ func TestManagerInAnotherReleaseNamespaceWritesStatus(t *testing.T) {
 	try(t, []write{
 		{manager, "writes the status of a chat, but is not the manager any more", writes, noRight},
 		{root, "writes the status of a chat", writes, "only Parley's manager writes the status of chats"},
+	})
+}
+
+// TestManagerOfOneNamespaceIsTheManagerThere binds the manager's rights as docs/installing.md has it for a list of
+// namespaces.
+func TestManagerOfOneNamespaceIsTheManagerThere(t *testing.T) {
+	limited := actor{name: "the manager of one namespace", namespace: "limited", account: "parley-manager"}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: limited.account, Namespace: limited.namespace}}
+	role := func(name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: limited.namespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: limited.account, Namespace: limited.namespace}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "limited", Namespace: ns}, Subjects: subjects,
+			RoleRef: role("parley-manager")},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "limited"}, Subjects: subjects,
+			RoleRef: role("parley-manager-cluster")},
+	} {
+		cluster.Create(t, o)
+	}
+	s := newScene(t)
+	awaitAllowed(t.Context(), t, limited, patchesStatus(s.chat, `{"status":{"observedGeneration":1}}`))
+	pod := podspec.Generation(podspec.Settings{Namespace: ns, Image: "parley:test"}, "parley-generation-limited")
+	elsewhere := pod.DeepCopy()
+	elsewhere.Namespace = otherNS
+	try(t, []write{
+		{limited, "creates a generation pod", creates(pod), ""},
+		{limited, "creates a generation pod in another namespace", creates(elsewhere), noRight},
 	})
 }
 

@@ -93,21 +93,14 @@ func allowIn(t *testing.T, user string, namespaces []string) {
 		RoleRef: role("parley-manager-cluster")})
 }
 
-// createRoles creates the manager's ClusterRole, and the one with the rights that it needs for cluster-scoped objects.
+// createRoles creates the manager's two ClusterRoles.
 func createRoles(t *testing.T) {
 	t.Helper()
 	for _, o := range testcluster.Kustomized(t, "resources: [CONFIG/default]") {
-		if o.GetKind() == "ClusterRole" && o.GetName() == "parley-manager" {
+		if o.GetKind() == "ClusterRole" && strings.HasPrefix(o.GetName(), "parley-manager") {
 			cluster.Create(t, o)
 		}
 	}
-	cluster.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "parley-manager-cluster"},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"parley.dev"}, Resources: []string{"clusterchatquotas"},
-				Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"parley.dev"}, Resources: []string{"clusterchatquotas/status"},
-				Verbs: []string{"update", "patch"}},
-		}})
 }
 
 // ignored creates a chat in a namespace that no manager works for, and returns how to check that nothing came of it.
