@@ -17,11 +17,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"parley.dev/parley/api/v1beta1"
@@ -30,15 +30,15 @@ import (
 	operations "parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/token"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/internal/text/version"
 )
 
 const (
-	// generationPods selects the pods that have a relay.
-	generationPods = "parley.dev/component=generation"
-	userAgent      = "parley-gateway"
+	userAgent = "parley-gateway"
 	// relayTokenSeconds is how long a token for a relay is good: an hour.
 	relayTokenSeconds int64 = 3600
 )
@@ -47,6 +47,7 @@ type config struct {
 	listen, metrics, kubeconfig string
 	profiling                   bool
 	namespace, account          string
+	namespaces                  []string
 	tlsCert, tlsKey             string
 	relayPort                   int
 	auth                        auth.Options
@@ -54,6 +55,7 @@ type config struct {
 }
 
 func main() {
+	_, _ = memlimit.Set() // Nine tenths of the container's memory limit; without one there is none.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()
@@ -105,6 +107,7 @@ func (c config) certificates(log *slog.Logger) (*tls.Config, error) {
 func parse(args []string) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
+	version.AddFlag(flags, "gateway")
 	flags.StringVar(&c.listen, "listen", ":8080", "address to serve on")
 	flags.StringVar(&c.metrics, "metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	flags.BoolVar(&c.profiling, "profiling", false, "serve profiles of this program at the metrics address")
@@ -113,11 +116,20 @@ func parse(args []string) (config, error) {
 		"namespace of the gateway's service account; default: $POD_NAMESPACE")
 	flags.StringVar(&c.account, "account", os.Getenv("POD_SERVICE_ACCOUNT"),
 		"the gateway's own service account, which relays admit; default: $POD_SERVICE_ACCOUNT")
+	namespaces := func(value string) (err error) {
+		c.namespaces, err = shard.ParseNamespaces(value)
+		return err
+	}
+	flags.Func("namespaces", "`namespaces` that this gateway is limited to, separated by commas, such as team-a,team-b; "+
+		"empty: all; default: $PARLEY_NAMESPACES", namespaces)
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig to use outside of a cluster")
 	flags.StringVar(&c.tlsCert, "tls-cert-file", "",
 		"PEM file with the certificate to serve with; read again when it changes; empty: plain HTTP")
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "PEM file with the certificate's key")
 	c.callers(flags)
+	if err := namespaces(os.Getenv("PARLEY_NAMESPACES")); err != nil {
+		return c, fmt.Errorf("$PARLEY_NAMESPACES: %w", err)
+	}
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -173,10 +185,8 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 		return chats.Messages(namespace).GetCached(ctx, name)
 	}
 	return gateway.New(gateway.Config{
-		Chats: chats.Chats(metav1.NamespaceAll).ListerWatcher(""),
-		Notes: chats.Messages(metav1.NamespaceAll).ListerWatcher(gateway.NoteSelector),
-		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
-			func(o *metav1.ListOptions) { o.LabelSelector = generationPods }),
+		Namespaces: c.namespaces,
+		Sources:    gateway.NewSources(chats, core.CoreV1().RESTClient()),
 		GetMessage: get, CachedMessage: cached,
 		Callers:    callers,
 		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),

@@ -17,18 +17,20 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheServerWaitsForNobodyForEver(t *testing.T) {
-	gateway, err := New(Config{Chats: &cache.ListWatch{}, Pods: &cache.ListWatch{}, Checker: &auth.Checker{}})
+	api, err := apiclient.New(cluster.Config, "parley-gateway")
+	check.OK(t, err)
+	gateway, err := New(Config{Sources: NewSources(api, core.CoreV1().RESTClient()), Checker: &auth.Checker{}})
 	check.OK(t, err)
 	server := gateway.server(t.Context())
 	if server.ReadHeaderTimeout != 10*time.Second || server.ReadTimeout != 30*time.Second ||

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,50 +14,113 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/chatlist"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
-// informer caches the objects of one kind.
-type informer[T runtime.Object] struct {
-	cache.SharedIndexInformer
-	handled cache.ResourceEventHandlerRegistration
+// source lists and watches the objects of one kind in a namespace, or in all of them.
+type source func(namespace string) cache.ListerWatcher
+
+// Sources are what the gateway caches.
+type Sources struct {
+	chats, pods, notes source
 }
 
-// newInformer caches the objects of a source, reduced by reduce. It calls changed with each object before and after a
-// change; the zero value if the object did not or does not exist.
-func newInformer[T runtime.Object](source cache.ListerWatcher, example T, indexers cache.Indexers, reduce func(T) T,
-	changed func(before, after T)) (*informer[T], error) {
-	i := &informer[T]{SharedIndexInformer: cache.NewSharedIndexInformer(source, example, 0, indexers)}
-	failed := i.SetTransform(func(obj any) (any, error) {
+// NewSources returns those of a cluster.
+func NewSources(client *apiclient.Client, core rest.Interface) Sources {
+	generationPods := func(o *metav1.ListOptions) {
+		o.LabelSelector = podspec.LabelComponent + "=" + podspec.ComponentGeneration
+	}
+	return Sources{
+		chats: func(namespace string) cache.ListerWatcher { return client.Chats(namespace).ListerWatcher("") },
+		pods: func(namespace string) cache.ListerWatcher {
+			return cache.NewFilteredListWatchFromClient(core, "pods", namespace, generationPods)
+		},
+		notes: func(namespace string) cache.ListerWatcher {
+			return client.Messages(namespace).ListerWatcher(noteSelector)
+		},
+	}
+}
+
+// informer caches the objects of one kind, in some namespaces or in all. Each watch has a cache of its own.
+type informer[T runtime.Object] struct {
+	caches  []cache.SharedIndexInformer
+	handled []cache.ResourceEventHandlerRegistration
+}
+
+// newInformer caches the objects of a source in the namespaces, or in all if there are none, reduced by reduce. It
+// calls changed with each object before and after a change; the zero value if the object did not or does not exist.
+// Objects of different namespaces may change at the same time.
+func newInformer[T runtime.Object](from source, namespaces []string, example T, indexers cache.Indexers,
+	reduce func(T) T, changed func(before, after T)) (*informer[T], error) {
+	i := &informer[T]{}
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(after any) { changed(objectOf[T](nil), objectOf[T](after)) },
+		UpdateFunc: func(before, after any) { changed(objectOf[T](before), objectOf[T](after)) },
+		DeleteFunc: func(before any) { changed(objectOf[T](before), objectOf[T](nil)) },
+	}
+	transform := func(obj any) (any, error) {
 		if object, ok := obj.(T); ok {
 			return reduce(object), nil
 		}
 		return obj, nil
-	})
-	var err error
-	i.handled, err = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(after any) { changed(objectOf[T](nil), objectOf[T](after)) },
-		UpdateFunc: func(before, after any) { changed(objectOf[T](before), objectOf[T](after)) },
-		DeleteFunc: func(before any) { changed(objectOf[T](before), objectOf[T](nil)) },
-	})
-	if err = errors.Join(failed, err); err != nil {
-		return nil, fmt.Errorf("preparing the cache of %T: %w", example, err)
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		c := cache.NewSharedIndexInformer(from(namespace), example, 0, indexers)
+		failed := c.SetTransform(transform)
+		handled, err := c.AddEventHandler(handler)
+		if err = errors.Join(failed, err); err != nil {
+			return nil, fmt.Errorf("preparing the cache of %T: %w", example, err)
+		}
+		i.caches, i.handled = append(i.caches, c), append(i.handled, handled)
 	}
 	return i, nil
 }
 
-// HasSynced reports whether changed was called with all objects once.
-func (i *informer[T]) HasSynced() bool { return i.handled.HasSynced() }
+// run fills the caches until ctx is done.
+func (i *informer[T]) run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, c := range i.caches {
+		running.Go(func() { c.RunWithContext(ctx) })
+	}
+	running.Wait()
+}
+
+// hasSynced reports whether changed was called with all objects once.
+func (i *informer[T]) hasSynced() bool {
+	for _, handled := range i.handled {
+		if !handled.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// get returns an object; the zero value if there is none.
+func (i *informer[T]) get(namespace, name string) (object T) {
+	for _, c := range i.caches {
+		if obj, exists, _ := c.GetStore().GetByKey(namespace + "/" + name); exists { // It never fails.
+			return objectOf[T](obj)
+		}
+	}
+	return object
+}
 
 // indexed lists the objects that have a key in an index, which must exist.
-func (i *informer[T]) indexed(index, key string) []T {
-	found, _ := i.GetIndexer().ByIndex(index, key) // The index exists.
-	objects := make([]T, 0, len(found))
-	for _, obj := range found {
-		objects = append(objects, objectOf[T](obj))
+func (i *informer[T]) indexed(index, key string) (objects []T) {
+	for _, c := range i.caches {
+		found, _ := c.GetIndexer().ByIndex(index, key) // The index exists.
+		for _, obj := range found {
+			objects = append(objects, objectOf[T](obj))
+		}
 	}
 	return objects
 }
@@ -70,16 +134,16 @@ func objectOf[T any](obj any) T {
 	return object
 }
 
-// chats caches every chat of the cluster, without the texts in it, and notifies the followers of a chat of its changes.
+// chats caches the chats, without the texts in it, and notifies the followers of a chat of its changes.
 type chats struct {
 	*informer[*v1beta1.Chat]
 	logs      *chatlist.Logs
 	listeners listeners
 }
 
-func newChats(source cache.ListerWatcher) (_ *chats, err error) {
+func newChats(from source, namespaces []string) (_ *chats, err error) {
 	c := &chats{logs: chatlist.NewLogs()}
-	c.informer, err = newInformer(source, &v1beta1.Chat{},
+	c.informer, err = newInformer(from, namespaces, &v1beta1.Chat{},
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, withoutTexts, c.changed)
 	return c, err
 }
@@ -104,10 +168,7 @@ func (c *chats) List(namespace string) []*v1beta1.Chat {
 }
 
 // Get implements chatlist.Chats.
-func (c *chats) Get(namespace, name string) *v1beta1.Chat {
-	obj, _, _ := c.GetStore().GetByKey(namespace + "/" + name) // It never fails.
-	return objectOf[*v1beta1.Chat](obj)
-}
+func (c *chats) Get(namespace, name string) *v1beta1.Chat { return c.get(namespace, name) }
 
 // watcher is the view of one chat that one follower has. It implements follow.Chats.
 type watcher struct {

@@ -26,7 +26,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
@@ -96,10 +95,8 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	in.gateway, err = New(Config{
 		Callers: callers,
 		// What other packages do in a shared control plane is no load of this gateway.
-		Chats: api.Chats(in.namespace).ListerWatcher(""),
-		Notes: api.Messages(in.namespace).ListerWatcher(NoteSelector),
-		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", in.namespace,
-			func(o *metav1.ListOptions) { o.LabelSelector = "parley.dev/component=generation" }),
+		Namespaces: []string{in.namespace, in.namespace + "-later"},
+		Sources:    NewSources(api, core.CoreV1().RESTClient()),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 			in.mu.Lock()
 			defer in.mu.Unlock()

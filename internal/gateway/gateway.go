@@ -20,7 +20,6 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/compat"
@@ -78,12 +77,10 @@ type Checker interface {
 
 // Config is the configuration of a gateway.
 type Config struct {
-	// Chats lists and watches the Chats of all namespaces.
-	Chats cache.ListerWatcher
-	// Pods lists and watches the generation pods of all namespaces.
-	Pods cache.ListerWatcher
-	// Notes lists and watches the ChatMessages of all namespaces that NoteSelector selects.
-	Notes cache.ListerWatcher
+	// Namespaces that the gateway works for; none: all.
+	Namespaces []string
+	// Sources are what it caches.
+	Sources Sources
 	// GetMessage fetches the current ChatMessage; CachedMessage that of the API server's cache, nil: never.
 	GetMessage, CachedMessage GetMessage
 	// Checker authenticates and authorizes callers.
@@ -126,21 +123,21 @@ type Gateway struct {
 func New(config Config) (*Gateway, error) {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	limits := config.Limits
-	chats, err := newChats(config.Chats)
+	chats, err := newChats(config.Sources.chats, config.Namespaces)
 	if err != nil {
 		return nil, err
 	}
 	messages := newMessages(config.GetMessage, config.CachedMessage)
-	notes, err := newNotes(config.Notes, messages, chats.listeners.notify)
+	notes, err := newNotes(config.Sources.notes, config.Namespaces, messages, chats.listeners.notify)
 	if err != nil {
 		return nil, err
 	}
 	relays := newRelays(config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log)
-	pods, err := newInformer(config.Pods, &corev1.Pod{}, nil, addressOnly, relays.podChanged)
+	pods, err := newInformer(config.Sources.pods, config.Namespaces, &corev1.Pod{}, nil, addressOnly, relays.podChanged)
 	if err != nil {
 		return nil, err
 	}
-	relays.pods = pods.GetStore()
+	relays.pod = pods.get
 	return &Gateway{
 		config: config, chats: chats, pods: pods, messages: messages, notes: notes,
 		parts:   fanout.New(relays, partsBytes),
@@ -157,15 +154,15 @@ func New(config Config) (*Gateway, error) {
 // Run fills the gateway's caches until ctx is done.
 func (g *Gateway) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, i := range []cache.SharedIndexInformer{g.chats, g.notes, g.pods} {
-		running.Go(func() { i.RunWithContext(ctx) })
+	for _, run := range []func(context.Context){g.chats.run, g.notes.run, g.pods.run} {
+		running.Go(func() { run(ctx) })
 	}
 	running.Wait()
 }
 
 // Synced reports whether the caches were filled once.
 func (g *Gateway) Synced() bool {
-	return g.chats.HasSynced() && g.notes.HasSynced() && g.pods.HasSynced()
+	return g.chats.hasSynced() && g.notes.hasSynced() && g.pods.hasSynced()
 }
 
 // Handler serves the streams, operations, protocols, the page, /healthz and /readyz. Browsers may not make changes for

@@ -15,6 +15,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
@@ -134,6 +136,26 @@ func TestForbiddenRequestIsRefusedWithRemedy(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestGatewayRefusesNamespaceThatItDoesNotServe(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	other := cluster.Namespace(t, "unserved")
+	cluster.Create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "viewer"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"},
+			Verbs: []string{"get"}}}})
+	cluster.Account(t, other, "viewer")
+	cluster.Bind(t, other, "viewer", "Role", "viewer")
+	token := cluster.Token(t, other, "viewer", "parley-gateway")
+	path := "/v1beta1/namespaces/" + other + "/chats/chat/stream"
+	waitUntil(t, "the gateway says that it does not serve the namespace", func() bool {
+		resp := in.get(t.Context(), path, token, nil) // 403 until the API server has read the binding.
+		defer resp.Body.Close()
+		var refused refusal.Body
+		check.OK(t, json.NewDecoder(resp.Body).Decode(&refused))
+		return resp.StatusCode == http.StatusNotFound && strings.Contains(refused.Message, "does not serve namespace "+other)
+	})
 }
 
 func TestTheStreamIsServerSentEvents(t *testing.T) {

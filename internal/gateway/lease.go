@@ -5,8 +5,10 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,6 +117,11 @@ func (g *Gateway) admit(ctx context.Context, token string, access auth.Access) (
 	grant, refused := g.config.Checker.Check(ctx, token, access)
 	if refused != nil {
 		return nil, refused
+	}
+	if served := g.config.Namespaces; len(served) > 0 && !slices.Contains(served, access.Namespace) {
+		return nil, &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+			Message: fmt.Sprintf("this gateway does not serve namespace %s: its administrator can add it to --namespaces",
+				access.Namespace)}
 	}
 	if !g.Synced() {
 		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.Starting,

@@ -169,8 +169,8 @@ func (m *messages) Look(ctx context.Context, chat *v1beta1.Chat, name string) (s
 	})
 }
 
-// NoteSelector is the field selector of the messages that Config.Notes lists and watches.
-const NoteSelector = "spec.visibility=" + string(v1beta1.VisibleToUsers)
+// noteSelector is the field selector of the messages for people only.
+const noteSelector = "spec.visibility=" + string(v1beta1.VisibleToUsers)
 
 // notesByChat is the index of the notes of a chat.
 const notesByChat = "chat"
@@ -181,13 +181,13 @@ type notes struct {
 	messages *messages
 }
 
-// newNotes caches the notes of the source. It calls changed with the key of a chat whose notes may have changed.
-func newNotes(source cache.ListerWatcher, messages *messages, changed func(chat string)) (*notes, error) {
+// newNotes caches the notes in the namespaces. It calls changed with the key of a chat whose notes may have changed.
+func newNotes(from source, namespaces []string, messages *messages, changed func(chat string)) (*notes, error) {
 	byChat := func(obj any) ([]string, error) {
 		return []string{chatOfNote(objectOf[*v1beta1.ChatMessage](obj))}, nil
 	}
-	informer, err := newInformer(source, &v1beta1.ChatMessage{}, cache.Indexers{notesByChat: byChat}, withoutContent,
-		func(before, after *v1beta1.ChatMessage) {
+	informer, err := newInformer(from, namespaces, &v1beta1.ChatMessage{}, cache.Indexers{notesByChat: byChat},
+		withoutContent, func(before, after *v1beta1.ChatMessage) {
 			if note := cmp.Or(after, before); note != nil {
 				changed(chatOfNote(note))
 			}

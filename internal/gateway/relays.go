@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/chat/fence"
@@ -37,7 +36,8 @@ const relayWriteBuffer = 512
 
 // relays reads live parts from the relays of generation pods. It implements fanout.Source.
 type relays struct {
-	pods   cache.Store
+	// pod returns a generation pod; nil if it is not known.
+	pod    func(namespace, name string) *corev1.Pod
 	port   int
 	http   *http.Client
 	tokens *tokencache.Cache
@@ -117,13 +117,9 @@ func (r *relays) await(ctx context.Context, namespace, name string) (*corev1.Pod
 // find returns the pod, if the gateway may send a token to it. Only the manager writes the chat's status, which names
 // the pod, and only the manager gives pods this account. The address must not be that of the node.
 func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
-	obj, exists, err := r.pods.GetByKey(namespace + "/" + name)
-	if err != nil {
-		return nil, fmt.Errorf("finding pod %s: %w", name, err)
-	}
-	pod, ok := obj.(*corev1.Pod)
+	pod := r.pod(namespace, name)
 	switch {
-	case !exists || !ok || pod.Status.PodIP == "":
+	case pod == nil || pod.Status.PodIP == "":
 		return nil, fmt.Errorf("pod %s: %w", name, errNoAddress)
 	case pod.Spec.ServiceAccountName != podspec.ServiceAccount || pod.Spec.HostNetwork:
 		return nil, fmt.Errorf("%w: pod %s is no generation pod", subscribe.ErrRefused, name)

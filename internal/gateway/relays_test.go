@@ -59,9 +59,17 @@ func podAt(name, ip string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+// podCache has the pods that relays know.
+type podCache struct{ cache.Store }
+
+func (c podCache) get(namespace, name string) *corev1.Pod {
+	obj, _, _ := c.GetByKey(namespace + "/" + name) // It never fails.
+	return objectOf[*corev1.Pod](obj)
+}
+
 // serveRelays serves a relay at all addresses of the machine, and returns the pods' relays and how many tokens they
 // got.
-func serveRelays(t *testing.T, handler http.Handler, pods ...*corev1.Pod) (r *relays, minted *int) {
+func serveRelays(t *testing.T, handler http.Handler, pods ...*corev1.Pod) (r *relays, known podCache, minted *int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "0.0.0.0:0")
 	check.OK(t, err)
@@ -74,11 +82,12 @@ func serveRelays(t *testing.T, handler http.Handler, pods ...*corev1.Pod) (r *re
 		return "for:" + audience, time.Now().Add(time.Hour), nil
 	}
 	r = newRelays(listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now), slog.New(slog.DiscardHandler))
-	r.pods = cache.NewStore(cache.MetaNamespaceKeyFunc)
+	known = podCache{cache.NewStore(cache.MetaNamespaceKeyFunc)}
 	for _, pod := range pods {
-		check.OK(t, r.pods.Add(pod))
+		check.OK(t, known.Add(pod))
 	}
-	return r, minted
+	r.pod = known.get
+	return r, known, minted
 }
 
 // endOf returns the error that ends the subscription.
@@ -95,7 +104,7 @@ func endOf(t *testing.T, r *relays, pod string) error {
 
 func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	shown := &shownTokens{tokens: map[string]string{}}
-	r, minted := serveRelays(t, shown, podAt("one", "127.0.0.1"), podAt("two", "127.0.0.2"),
+	r, _, minted := serveRelays(t, shown, podAt("one", "127.0.0.1"), podAt("two", "127.0.0.2"),
 		podAt("stranger", "127.0.0.3", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }),
 		podAt("node", "127.0.0.4", func(p *corev1.Pod) { p.Spec.HostNetwork = true }))
 	for _, pod := range []string{"one", "two", "stranger", "node"} {
@@ -115,7 +124,7 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 
 func TestStreamStartsOncePodHasAddress(t *testing.T) {
 	shown := &shownTokens{tokens: map[string]string{}}
-	r, _ := serveRelays(t, shown)
+	r, known, _ := serveRelays(t, shown)
 	ended := make(chan error, 1)
 	go func() { ended <- endOf(t, r, "one") }()
 	waitUntil(t, "it waits for the pod", func() bool { return r.waiting.count("shop/one") == 1 })
@@ -125,7 +134,7 @@ func TestStreamStartsOncePodHasAddress(t *testing.T) {
 			t.Fatalf("without an address it ends with %v", err)
 		default:
 		}
-		check.OK(t, r.pods.Add(podAt("one", ip)))
+		check.OK(t, known.Add(podAt("one", ip)))
 		r.podChanged(nil, podAt("one", ip))
 	}
 	if err := <-ended; !errors.Is(err, subscribe.ErrRefused) || len(shown.all()) != 1 {
@@ -135,7 +144,7 @@ func TestStreamStartsOncePodHasAddress(t *testing.T) {
 }
 
 func TestCanceledStreamStopsWaitingForPod(t *testing.T) {
-	r, _ := serveRelays(t, nil)
+	r, _, _ := serveRelays(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

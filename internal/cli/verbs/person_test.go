@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,7 +85,7 @@ func newPerson(t *testing.T) *person {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "person"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: p.namespace, Name: "person"}}})
 	// The API server learns of a binding by a watch.
-	eventually(t, "the person has their rights", p.mayGetChats)
+	eventually(t, "the person has their rights", func() bool { return p.may("get", "chats") })
 	p.files = map[string]string{"token": p.kubeconfig(&clientcmdapi.AuthInfo{Token: p.token()}),
 		"certificate": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData,
 			ClientKeyData: shared.cluster.Config.KeyData})}
@@ -96,11 +95,11 @@ func newPerson(t *testing.T) *person {
 	return p
 }
 
-func (p *person) mayGetChats() bool {
+func (p *person) may(verb, resource string) bool {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: "system:serviceaccount:" + p.namespace + ":person",
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Group: "parley.dev",
-			Resource: "chats", Verb: "get"},
+			Resource: resource, Verb: verb},
 	}}
 	p.create(review)
 	return review.Status.Allowed
@@ -147,10 +146,8 @@ func (p *person) startGateway() string {
 	api, err := apiclient.New(shared.cluster.Config, "parley-gateway")
 	check.OK(p.t, err)
 	g, err := server.New(server.Config{
-		Chats: api.Chats(p.namespace).ListerWatcher(""),
-		Notes: api.Messages(p.namespace).ListerWatcher(server.NoteSelector),
-		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", p.namespace,
-			func(*metav1.ListOptions) {}),
+		Namespaces: []string{p.namespace},
+		Sources:    server.NewSources(api, core.CoreV1().RESTClient()),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 			return api.Messages(namespace).Get(ctx, name)
 		},
