@@ -20,8 +20,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"github.com/google/uuid"
+	_ "golang.org/x/crypto/x509roots/fallback" // for images without authorities, such as that of "make image"
 	"golang.org/x/net/http/httpproxy"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -44,6 +46,7 @@ import (
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/internal/text/version"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/internal/tools/kubernetes"
@@ -55,6 +58,7 @@ import (
 )
 
 func main() {
+	_, _ = memlimit.Set() // Nine tenths of the container's memory limit; without one there is none.
 	metrics := flag.String("metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	health := flag.String("health-address", ":8081", "where to answer the kubelet's probes")
 	var files, models, servers []string
@@ -79,6 +83,7 @@ func main() {
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
 	profiling := flag.Bool("profiling", false, "serve profiles of this program at the metrics address")
 	verbose := flag.Bool("verbose", false, "log each attempt at a step as it starts and as it ends")
+	version.AddFlag(flag.CommandLine, "generator")
 	flag.Parse()
 	o.FileHosts, o.ModelHosts, o.NoRecordings = files, models, !*recordings
 	if *advisorUses >= 0 {

@@ -15,7 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
+	_ "golang.org/x/crypto/x509roots/fallback" // for images without authorities, such as that of "make image"
 	"golang.org/x/net/http/httpproxy"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -30,6 +32,7 @@ import (
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/internal/text/version"
 	"parley.dev/parley/internal/workspace/template"
 )
 
@@ -44,6 +47,7 @@ type flags struct {
 }
 
 func main() {
+	_, _ = memlimit.Set() // Nine tenths of the container's memory limit; without one there is none.
 	var f flags
 	o, pods := &f.controllers, &f.controllers.Pods
 	flag.StringVar(&pods.Image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
@@ -76,10 +80,9 @@ func main() {
 		"how long a generation pod may take until it is ready, before its chats get another one")
 	flag.DurationVar(&o.PodIdle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
 	flag.IntVar(&o.Workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
-	flag.Func("pod-labels", "further `labels` of generation pods, separated by commas, such as "+
-		"azure.workload.identity/use=true; default: none", func(value string) (err error) {
-		pods.Labels, err = podspec.ParseLabels(value)
-		return err
+	flag.Func("pods-config", "`file` with labels, pull secrets, scheduling and resources of generation pods and "+
+		"workspaces, in YAML; read once, at the start; default: none", func(file string) error {
+		return readOptions(file, o)
 	})
 	flag.BoolVar(&f.tracePods, "trace-generation-pods", os.Getenv("PARLEY_TRACE_GENERATION_PODS") == "true",
 		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: "+
@@ -96,6 +99,7 @@ func main() {
 	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
 	err := errors.Join(fromEnv("shard", "PARLEY_SHARD"), fromEnv("total-shards", "PARLEY_TOTAL_SHARDS"),
 		fromEnv("namespaces", "PARLEY_NAMESPACES"))
+	version.AddFlag(flag.CommandLine, "manager")
 	flag.Parse()
 	if err == nil {
 		err = run(ctrl.SetupSignalHandler(), f)
@@ -104,6 +108,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)
 	}
+}
+
+// readOptions reads the file of --pods-config.
+func readOptions(file string, to *controllers.Options) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	options, err := podspec.ParseOptions(text)
+	to.Pods.Options, to.Workspaces.Options = options.Generation, options.Workspaces
+	return err
 }
 
 // scopeFlags makes the flags that say which namespaces the manager works for.
@@ -214,6 +229,7 @@ func (f *flags) complete(cluster *clusterFacts) {
 	f.manager.LeaderElectionID, f.manager.LeaderElectionReleaseOnCancel = f.controllers.Scope.Lease(), true
 	o := &f.controllers
 	o.Workspaces.Image, o.Workspaces.Placement = o.Pods.Image, cmp.Or(o.Workspaces.Placement, cluster.placement)
+	o.Workspaces.Proxy, o.Workspaces.CABundle = o.Pods.Proxy, o.Pods.CABundle
 	o.IssuerKeys, o.Metrics, o.Now = cluster.keys, metrics.Registry, time.Now
 	o.Pods.Issuer, o.Pods.NoRecordings, o.Pods.Profiling = cluster.issuer, !f.recordings, f.profiling
 	o.Pods.GatewaySubjects = []string{"system:serviceaccount:" + o.GatewayNamespace + ":" + f.gatewayAccount}

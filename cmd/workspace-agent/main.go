@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/internal/text/version"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -49,6 +50,9 @@ func run(args []string) error {
 		return serve(c)
 	case name == "copy-self" && len(args) == 1:
 		return copySelf(args[0])
+	case name == "--version":
+		version.Print("workspace-agent")
+		return nil
 	default:
 		return errUsage
 	}

@@ -5,7 +5,7 @@ package podspec
 
 import (
 	"fmt"
-	"maps"
+	"path"
 	"strconv"
 	"strings"
 
@@ -19,7 +19,7 @@ import (
 
 // Generation builds a generation pod with the given name.
 func Generation(s Settings, name string) *corev1.Pod {
-	return &corev1.Pod{
+	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      name,
@@ -39,15 +39,16 @@ func Generation(s Settings, name string) *corev1.Pod {
 			RestartPolicy:                 corev1.RestartPolicyAlways,
 			TerminationGracePeriodSeconds: new(int64(TerminationGrace.Seconds())),
 			SecurityContext: &corev1.PodSecurityContext{
+				// The image names the user. A fixed one would be refused where the cluster chooses it, as OpenShift does.
 				RunAsNonRoot:   new(true),
-				RunAsUser:      new(int64(65532)),
-				RunAsGroup:     new(int64(65532)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{generatorContainer(s), relayContainer(s)},
 			Volumes:    volumes(s),
 		},
 	}
+	s.Options.ApplyTo(&pod.ObjectMeta, &pod.Spec)
+	return pod
 }
 
 // relayName is the name of the relay's container.
@@ -80,12 +81,11 @@ func relayContainer(s Settings) corev1.Container {
 		Ports: []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort},
 			{Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
 		ReadinessProbe:  ready,
-		Resources:       resources("32Mi", "384Mi", "1"),
+		Resources:       replaceAmounts(resources("32Mi", "384Mi", "1"), s.Options.RelayResources),
 		SecurityContext: restricted(),
 		Env: []corev1.EnvVar{
 			fieldEnv("POD_NAMESPACE", "metadata.namespace"),
 			fieldEnv("POD_UID", "metadata.uid"),
-			{Name: "GOMEMLIMIT", Value: "340MiB"},
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: "runtime", MountPath: RuntimeDir}},
 	}
@@ -117,14 +117,13 @@ func generatorContainer(s Settings) corev1.Container {
 			{Name: "RELAY_SOCKET", Value: RelaySocket},
 			{Name: "GENERATOR_LOCK", Value: GeneratorLock},
 			{Name: "KEYS_DIR", Value: KeysDir},
-			{Name: "GOMEMLIMIT", Value: "900MiB"},
 		}, tracingEnv(s)...),
 		Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort},
 			{Name: "metrics", ContainerPort: MetricsPort}},
 		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
 		ReadinessProbe:  probe("/readyz", HealthPort, 10, 3),
 		LivenessProbe:   probe("/healthz", HealthPort, 10, 6),
-		Resources:       resources("64Mi", "1Gi", "2"),
+		Resources:       replaceAmounts(resources("64Mi", "1Gi", "2"), s.Options.Resources),
 		SecurityContext: restricted(),
 		VolumeMounts:    mounts,
 	}
@@ -201,15 +200,19 @@ func volumes(s Settings) []corev1.Volume {
 		vols = append(vols, corev1.Volume{Name: keyVolume(i), VolumeSource: corev1.VolumeSource{Secret: source}})
 	}
 	if s.CABundle != nil {
-		// Like a Secret, it is optional.
-		vols = append(vols, corev1.Volume{Name: "ca", VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: s.CABundle.Name},
-				Items:                []corev1.KeyToPath{{Key: s.CABundle.Key, Path: "ca.crt"}},
-				Optional:             new(true),
-			}}})
+		vols = append(vols, CAVolume("ca", s.CABundle))
 	}
 	return vols
+}
+
+// CAVolume is a volume with the certificates of a ConfigMap. Like a Secret, it is optional.
+func CAVolume(name string, bundle *v1beta1.ConfigMapKeyReference) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: bundle.Name},
+			Items:                []corev1.KeyToPath{{Key: bundle.Key, Path: path.Base(CAFile)}},
+			Optional:             new(true),
+		}}}
 }
 
 type secretKeys struct {
@@ -284,15 +287,11 @@ func restricted() *corev1.SecurityContext {
 	}
 }
 
-// labelsOf are the labels of a generation pod. Parley's own cannot be replaced.
 func labelsOf(s Settings) map[string]string {
-	all := maps.Clone(s.Labels)
-	if all == nil {
-		all = map[string]string{}
+	return map[string]string{
+		"app.kubernetes.io/name": "parley", "app.kubernetes.io/component": ComponentGeneration,
+		LabelComponent: ComponentGeneration, LabelTemplate: s.Hash(),
 	}
-	all["app.kubernetes.io/name"], all["app.kubernetes.io/component"] = "parley", ComponentGeneration
-	all[LabelComponent], all[LabelTemplate] = ComponentGeneration, s.Hash()
-	return all
 }
 
 func tracingEnv(s Settings) []corev1.EnvVar {

@@ -9,12 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/labels"
 
 	"parley.dev/parley/api/v1beta1"
 )
@@ -54,8 +51,8 @@ type Settings struct {
 	UserNamespaces bool `json:",omitempty"`
 	// Profiling has both programs serve profiles of themselves.
 	Profiling bool `json:",omitempty"`
-	// Labels are further labels of the pod.
-	Labels map[string]string `json:",omitempty"`
+	// Options are what the administrator adds to the pod.
+	Options GenerationOptions `json:",omitzero"`
 	// Tracing says how the generator traces; nil: not at all.
 	Tracing []Variable `json:",omitempty"`
 }
@@ -63,24 +60,8 @@ type Settings struct {
 // Hash names the settings: two pods with the same hash can do the same work.
 func (s Settings) Hash() string {
 	sum := sha256.New()
-	// A Settings holds strings, numbers and flags only, which always encode.
-	_ = json.NewEncoder(sum).Encode(s)
+	_ = json.NewEncoder(sum).Encode(s) // It always encodes.
 	return hex.EncodeToString(sum.Sum(nil))[:10]
-}
-
-// ParseLabels reads further labels of generation pods: key=value, separated by commas. Parley's own are refused.
-func ParseLabels(value string) (map[string]string, error) {
-	set, err := labels.ConvertSelectorToLabelsMap(value)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no list of labels such as azure.workload.identity/use=true: %w", value, err)
-	}
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		if strings.HasPrefix(key, "parley.dev/") || key == "app.kubernetes.io/name" ||
-			key == "app.kubernetes.io/component" {
-			return nil, fmt.Errorf("the label %s is Parley's own: leave it out", key)
-		}
-	}
-	return set, nil
 }
 
 // Variable is an environment variable of the generator.

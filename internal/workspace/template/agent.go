@@ -4,13 +4,16 @@
 package template
 
 import (
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -34,9 +37,11 @@ func (r *rendering) harden() {
 	fill(&spec.SecurityContext, corev1.PodSecurityContext{})
 	pod := spec.SecurityContext
 	fill(&pod.RunAsNonRoot, true)
-	fill(&pod.RunAsUser, user) // Container runtimes refuse a pod that names a group and no user.
-	fill(&pod.RunAsGroup, user)
-	fill(&pod.FSGroup, user)
+	if !r.settings.Options.AnyUser {
+		fill(&pod.RunAsUser, user) // Container runtimes refuse a pod that names a group and no user.
+		fill(&pod.RunAsGroup, user)
+		fill(&pod.FSGroup, user)
+	}
 	fill(&pod.SeccompProfile, corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault})
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
@@ -83,6 +88,10 @@ func (r *rendering) placeAgent() {
 	if c.WorkingDir == "" {
 		c.WorkingDir = r.directory
 	}
+	if len(c.Resources.Requests) == 0 && len(c.Resources.Limits) == 0 {
+		c.Resources = *r.settings.Options.Resources.DeepCopy()
+	}
+	r.addProxy(c)
 	c.Ports = append(c.Ports, corev1.ContainerPort{Name: "workspace", ContainerPort: protocol.Port})
 	c.ReadinessProbe = &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
@@ -90,6 +99,33 @@ func (r *rendering) placeAgent() {
 		PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10,
 	}
 	r.mount(c)
+}
+
+// addProxy adds the variables that programs read for a proxy, in both spellings, and for certificates of authorities. A
+// template that sets one of them for itself gets none of its kind. SSL_CERT_FILE is not among them: it would replace the
+// authorities of the image.
+func (r *rendering) addProxy(c *corev1.Container) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.EqualFold(e.Name, name) })
+	}
+	add := func(value string, names ...string) {
+		if value == "" || has(names[0]) {
+			return
+		}
+		for _, name := range names {
+			c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: strings.ReplaceAll(value, "$", "$$")})
+		}
+	}
+	proxy := r.settings.Proxy
+	add(proxy.HTTPS, "HTTPS_PROXY", "https_proxy")
+	add(proxy.HTTP, "HTTP_PROXY", "http_proxy")
+	add(proxy.Except, "NO_PROXY", "no_proxy")
+	if bundle := r.settings.CABundle; bundle != nil {
+		add(podspec.CAFile, "NODE_EXTRA_CA_CERTS")
+		r.spec.Volumes = append(r.spec.Volumes, podspec.CAVolume(volumePrefix+"ca", bundle))
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
+			Name: volumePrefix + "ca", MountPath: path.Dir(podspec.CAFile), ReadOnly: true})
+	}
 }
 
 // grace is the time of commands between SIGTERM and SIGKILL in a pod with a termination grace period in seconds, which

@@ -49,6 +49,13 @@ type Settings struct {
 	Placement Placement
 	// Subject of the agent's clients, such as system:serviceaccount:team-a:parley-generation.
 	Subject string
+	// Options are what the administrator adds to the pods.
+	Options podspec.WorkspaceOptions
+	// Proxy is in the environment of the commands, unless the template names another one.
+	Proxy podspec.Proxy
+	// CABundle is a ConfigMap with certificates of authorities, which the commands find at podspec.CAFile; nil: none. It
+	// is optional in each namespace.
+	CABundle *v1beta1.ConfigMapKeyReference
 }
 
 // Objects of a workspace.
@@ -169,7 +176,8 @@ func (r *rendering) checkVolumes() error {
 		}
 	}
 	for _, m := range c.VolumeMounts {
-		if m.MountPath == r.directory || under(m.MountPath, agentRoot) || under(m.MountPath, protocol.StateDir) {
+		if m.MountPath == r.directory || under(m.MountPath, agentRoot) || under(m.MountPath, protocol.StateDir) ||
+			r.settings.CABundle != nil && under(m.MountPath, path.Dir(podspec.CAFile)) {
 			return fmt.Errorf("container %q mounts something at %s, which is Parley's", c.Name, m.MountPath)
 		}
 	}
@@ -235,11 +243,12 @@ func (r *rendering) objects(t *corev1.PodTemplate) (*Objects, error) {
 	meta := metav1.ObjectMeta{
 		Name: Name(r.workspace), Namespace: r.workspace.Namespace,
 		Labels:      map[string]string{},
-		Annotations: t.Template.Annotations,
+		Annotations: maps.Clone(t.Template.Annotations),
 	}
 	for _, labels := range []map[string]string{t.Template.Labels, r.labels, marks} {
 		maps.Copy(meta.Labels, labels)
 	}
+	r.settings.Options.ApplyTo(&meta, r.spec)
 	o := &Objects{Pod: &corev1.Pod{ObjectMeta: meta, Spec: *r.spec}}
 	if r.storage == "" {
 		return o, nil

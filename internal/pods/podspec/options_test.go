@@ -1,0 +1,88 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podspec
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/test/kit/check"
+)
+
+const options = `
+generation:
+  labels: {azure.workload.identity/use: "true"}
+  annotations: {team: a}
+  imagePullSecrets: [{name: registry}]
+  nodeSelector: {pool: chats}
+  tolerations: [{key: chats, operator: Exists}]
+  affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {}}]}}
+  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
+  priorityClassName: chats
+  runtimeClassName: gvisor
+  resources: {limits: {memory: 2Gi}}
+  relayResources: {requests: {cpu: 50m}}
+`
+
+func TestOptionsReachGenerationPods(t *testing.T) {
+	parsed, err := ParseOptions([]byte(options))
+	check.OK(t, err)
+	s := settings()
+	plain := Generation(s, "p")
+	s.Options = parsed.Generation
+	pod := Generation(s, "p")
+	check.Equal(t, "labels", "true", pod.Labels["azure.workload.identity/use"])
+	check.Equal(t, "own labels", ComponentGeneration, pod.Labels[LabelComponent])
+	check.Equal(t, "annotations", len(plain.Annotations)+1, len(pod.Annotations))
+	check.Equal(t, "pull secrets", []corev1.LocalObjectReference{{Name: "registry"}}, pod.Spec.ImagePullSecrets)
+	check.Equal(t, "node selector", map[string]string{"pool": "chats"}, pod.Spec.NodeSelector)
+	check.Equal(t, "tolerations", "chats", pod.Spec.Tolerations[0].Key)
+	check.Equal(t, "affinity", true, pod.Spec.Affinity.NodeAffinity != nil)
+	check.Equal(t, "spread", "zone", pod.Spec.TopologySpreadConstraints[0].TopologyKey)
+	check.Equal(t, "priority", "chats", pod.Spec.PriorityClassName)
+	check.Equal(t, "runtime", "gvisor", *pod.Spec.RuntimeClassName)
+	generator, relay := pod.Spec.Containers[0].Resources, pod.Spec.Containers[1].Resources
+	check.Equal(t, "memory", "2Gi", generator.Limits.Memory().String())
+	check.Equal(t, "CPU", plain.Spec.Containers[0].Resources.Limits.Cpu().String(), generator.Limits.Cpu().String())
+	check.Equal(t, "CPU of the relay", "50m", relay.Requests.Cpu().String())
+	if pod.Labels[LabelTemplate] == plain.Labels[LabelTemplate] {
+		t.Error("pods without the options stay")
+	}
+}
+
+func TestOptionsYieldToWhatPodSets(t *testing.T) {
+	parsed, err := ParseOptions([]byte(options))
+	check.OK(t, err)
+	meta := metav1.ObjectMeta{Labels: map[string]string{"azure.workload.identity/use": "false"}}
+	spec := corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "own"}, {Name: "registry"}},
+		NodeSelector: map[string]string{"zone": "a"}, PriorityClassName: "low"}
+	parsed.Generation.ApplyTo(&meta, &spec)
+	check.Equal(t, "label", "false", meta.Labels["azure.workload.identity/use"])
+	check.Equal(t, "annotation", "a", meta.Annotations["team"])
+	check.Equal(t, "pull secrets", []corev1.LocalObjectReference{{Name: "own"}, {Name: "registry"}},
+		spec.ImagePullSecrets)
+	check.Equal(t, "node selector", map[string]string{"zone": "a"}, spec.NodeSelector)
+	check.Equal(t, "priority", "low", spec.PriorityClassName)
+	check.Equal(t, "tolerations", 1, len(spec.Tolerations))
+}
+
+func TestInvalidOptionsAreRejectedByField(t *testing.T) {
+	for text, says := range map[string]string{
+		"generation: {lables: {}}":                                   `unknown field "lables"`,
+		"generation: {labels: {parley.dev/component: workspace}}":    "generation.labels[parley.dev/component]: Forbidden",
+		"workspaces: {labels: {app.kubernetes.io/component: other}}": "workspaces.labels[app.kubernetes.io/component]",
+		"workspaces: {labels: {team: a b}}":                          "workspaces.labels: Invalid value",
+		"generation: {priorityClassName: system-node-critical}":      "generation.priorityClassName: Forbidden",
+		"generation: {resources: {limits: {memory: lots}}}":          "quantities must match",
+		"generation: {imagePullSecrets: registry}":                   "cannot unmarshal",
+		"generation: {anyUser: true}":                                `unknown field "anyUser"`,
+	} {
+		if got, err := ParseOptions([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: want %q, got %+v, %v", text, says, got, err)
+		}
+	}
+}
