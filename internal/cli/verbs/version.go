@@ -4,18 +4,14 @@
 package verbs
 
 import (
-	"cmp"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/text/version"
 )
-
-// version is set by the build of a release.
-var version string
 
 type clientVersion struct {
 	Version    string `json:"version"`
@@ -42,12 +38,7 @@ func newVersion(o *options) *cobra.Command {
 	}
 }
 
-// ownVersion returns the version of the release, or of the module after "go install"; "(devel)" for other builds.
 func ownVersion() clientVersion {
-	module := ""
-	if build, ok := debug.ReadBuildInfo(); ok {
-		module = build.Main.Version
-	}
-	return clientVersion{Version: cmp.Or(version, module, "(devel)"), GoVersion: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, APIVersion: v1beta1.GroupVersion.String()}
+	return clientVersion{Version: version.Version(), GoVersion: runtime.Version(), Platform: version.Platform(),
+		APIVersion: v1beta1.GroupVersion.String()}
 }
