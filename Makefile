@@ -158,16 +158,6 @@ axe:
 	@mkdir -p $(AXE) && cp hack/axe/package*.json $(AXE)/
 	@$(call npm_ci,$(AXE))
 
-# KREW_URL is where the archives will be, such as https://github.com/OWNER/REPOSITORY/releases/download/$(VERSION).
-KREW_PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
-
-.PHONY: krew
-krew: ## Build kubectl chat for every platform and pack it for krew, with its manifest: bin/krew/. Needs VERSION=v1.2.3 and KREW_URL.
-	@for p in $(KREW_PLATFORMS); do \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} go build -ldflags='-s -X parley.dev/parley/internal/cli/verbs.version=$(VERSION)' -o $(BIN)/krew/$${p/\//-}/ ./cmd/kubectl-chat; done
-	@go run ./hack/krew -version '$(VERSION)' -url '$(KREW_URL)' -out $(BIN)/krew \
-	  $(foreach p,$(KREW_PLATFORMS),$(p)=$(BIN)/krew/$(subst /,-,$(p))/kubectl-chat$(if $(findstring windows,$(p)),.exe))
-
 # What gives the sandboxes of the end-to-end tests their pods, as its release is.
 .PHONY: agent-sandbox
 agent-sandbox:
@@ -190,6 +180,24 @@ versions: ## Raise all modules of the repository to the same versions of their d
 .PHONY: fmt
 fmt: ## Format the code.
 	gofmt -w api cmd controllers internal test hack
+
+##@ Releasing
+
+# DOWNLOADS is the https:// URL below which the files of the release will be: without it, krew gets no manifest. KEY is a
+# PEM file with the private ECDSA key that signs: without it, nothing is signed.
+RELEASE := cd hack/release && go run . -root=$(CURDIR) -version='$(VERSION)' -registry='$(REGISTRY)'
+
+.PHONY: release
+release: ## Make a release in bin/release/VERSION. Needs VERSION=v1.2.3 and REGISTRY=ghcr.io/example; takes DOWNLOADS and KEY.
+	@$(RELEASE) -out=$(BIN)/release/$(VERSION) -downloads='$(DOWNLOADS)' -key='$(KEY)'
+
+.PHONY: release-push
+release-push: ## Push the image of a release to REGISTRY, with the login of the Docker client's configuration.
+	@$(RELEASE) -push=$(BIN)/release/$(VERSION)/images/parley $(if $(PLAIN_HTTP),-insecure)
+
+.PHONY: release-test
+release-test: ## Lint and test what makes a release, and the chart. Not in CI.
+	cd hack/release && $(GOLANGCI_LINT) run && $(GO_TEST) ./...
 
 ##@ Checking
 

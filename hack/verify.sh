@@ -18,7 +18,7 @@ go run ./hack/gen/tools -o docs/tools.md -check
 go run ./hack/gen/errors -o docs/errors.md -check
 go run ./hack/gen/dashboard -o config/grafana/parley.json -check
 go run ./hack/versions
-for module in . test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools; do
+for module in . test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools hack/release; do
   (cd "$module" && go mod tidy -diff)
 done
 unformatted=$(gofmt -l api cmd controllers internal test hack)

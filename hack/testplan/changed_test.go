@@ -60,7 +60,7 @@ func TestChangedFiles(t *testing.T) {
 		"docs/gateway-openapi.json":       {"test-integration test-unit", "internal/gateway/rest", "internal/gateway"},
 		"docs/screenshots/page-light.png": {"test-integration test-unit", "api/v1beta1", "internal/gateway"},
 		"README.md":                       {"test-unit", "test/layers", "internal/gateway"},
-		"LICENSE":                         {"test-unit", "hack/krew", "test/layers"},
+		"LICENSE":                         {"", "", ""},
 		"internal/gateway/page/ui/js/api.js": {"soak-short test-e2e test-integration test-page test-unit verify",
 			"test/page internal/gateway/page", "controllers/chat"},
 		"internal/pods/podspec/testdata/generation.yaml": {"test-unit", "internal/pods/podspec", "controllers/generationpod"},

@@ -61,6 +61,11 @@ var rules = []rule{
 	{"hack/model-clients", []string{endToEnd}},
 	{"hack/node", []string{endToEnd}},
 
+	// What "make release-test" tests.
+	{"charts", nil},
+	{"config/pods", nil},
+	{"hack/release", []string{verify}},
+
 	// What only people use, and what only documentation is, as long as no test reads it.
 	{".ci", nil},
 	{".gitignore", nil},

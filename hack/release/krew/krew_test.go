@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package krew
 
 import (
 	"archive/tar"
@@ -20,24 +20,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// platforms are those that the Makefile builds for.
-func platforms(t *testing.T) []string {
-	t.Helper()
-	raw, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?m)^KREW_PLATFORMS := (.*)$`).FindSubmatch(raw)
-	if found == nil {
-		t.Fatal("the Makefile has no KREW_PLATFORMS")
-	}
-	return strings.Fields(string(found[1]))
-}
+// platforms are some of a release.
+var platforms = []string{"linux/amd64", "darwin/arm64", "windows/amd64"}
 
 // programs are files that stand for what the Makefile builds.
 func programs(t *testing.T) (given []string) {
 	t.Helper()
-	for _, platform := range platforms(t) {
+	for _, platform := range platforms {
 		name := "kubectl-chat"
 		if strings.HasPrefix(platform, "windows/") {
 			name += ".exe"
@@ -51,13 +40,13 @@ func programs(t *testing.T) (given []string) {
 	return given
 }
 
-func TestAReleaseIsAsKrewWantsIt(t *testing.T) {
-	p := packing{version: "v0.1.0", url: "https://releases.example/v0.1.0/", license: "../../LICENSE", out: t.TempDir()}
+func TestKrewAcceptsTheManifest(t *testing.T) {
+	p := Packing{Version: "v0.1.0", URL: "https://releases.example/v0.1.0/", License: "../../../LICENSE", Out: t.TempDir()}
 	given := programs(t)
-	if err := p.run(given); err != nil {
+	if err := p.Pack(given); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(filepath.Join(p.out, "chat.yaml"))
+	raw, err := os.ReadFile(filepath.Join(p.Out, "chat.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +58,7 @@ func TestAReleaseIsAsKrewWantsIt(t *testing.T) {
 	var served []string
 	for i, target := range m.Spec.Platforms {
 		served = append(served, target.Selector.MatchLabels["os"]+"/"+target.Selector.MatchLabels["arch"])
-		archive := filepath.Join(p.out, strings.TrimPrefix(target.URI, p.url))
+		archive := filepath.Join(p.Out, strings.TrimPrefix(target.URI, p.URL))
 		packed, err := os.ReadFile(archive)
 		if err != nil {
 			t.Fatal(err)
@@ -82,15 +71,15 @@ func TestAReleaseIsAsKrewWantsIt(t *testing.T) {
 			t.Errorf("the archive of %s (-want +got):\n%s", served[i], diff)
 		}
 	}
-	if diff := cmp.Diff(platforms(t), served); diff != "" {
+	if diff := cmp.Diff(platforms, served); diff != "" {
 		t.Errorf("platforms (-want +got):\n%s", diff)
 	}
 	again := p
-	again.out = t.TempDir()
-	if err := again.run(given); err != nil {
+	again.Out = t.TempDir()
+	if err := again.Pack(given); err != nil {
 		t.Fatal(err)
 	}
-	if second, err := os.ReadFile(filepath.Join(again.out, "chat.yaml")); err != nil || string(second) != string(raw) {
+	if second, err := os.ReadFile(filepath.Join(again.Out, "chat.yaml")); err != nil || string(second) != string(raw) {
 		t.Errorf("the same programs make another release: %v", err)
 	}
 }
@@ -155,13 +144,13 @@ func executables(t *testing.T, archive string) map[string]string {
 	return found
 }
 
-func TestWhatCannotBeReleasedIsSaid(t *testing.T) {
-	for want, p := range map[string]packing{
-		"set VERSION":         {version: "0.1.0", url: "https://releases.example"},
-		"set KREW_URL":        {version: "v0.1.0", url: "http://releases.example"},
-		"there is no program": {version: "v0.1.0", url: "https://releases.example"},
+func TestInvalidReleaseIsRejected(t *testing.T) {
+	for want, p := range map[string]Packing{
+		"set VERSION":         {Version: "0.1.0", URL: "https://releases.example"},
+		"set DOWNLOADS":       {Version: "v0.1.0", URL: "http://releases.example"},
+		"there is no program": {Version: "v0.1.0", URL: "https://releases.example"},
 	} {
-		if err := p.run(nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := p.Pack(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

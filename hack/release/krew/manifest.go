@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package krew
 
 // manifest is krew's description of a plug-in:
 // https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest

@@ -1,0 +1,127 @@
+{{/* The image of every program: imageRegistry, imageNamespace and image.name move it to another registry. */}}
+{{- define "parley.image" -}}
+{{- $path := compact (list .Values.imageRegistry .Values.imageNamespace .Values.image.name) | join "/" -}}
+{{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s:%s@%s" $path $tag .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $path $tag -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Prints an object of config/ in the namespace of the release, with the labels of all objects.
+Takes a dict: root, object.
+*/}}
+{{- define "parley.object" -}}
+{{- $o := .object -}}
+{{- $clusterScoped := list "CustomResourceDefinition" "ClusterRole" "ClusterRoleBinding" "FlowSchema" "PriorityLevelConfiguration" "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" "MutatingAdmissionPolicy" "MutatingAdmissionPolicyBinding" -}}
+{{- if not (has $o.kind $clusterScoped) -}}
+{{- if not $o.metadata.namespace -}}
+{{- $_ := set $o.metadata "namespace" .root.Release.Namespace -}}
+{{- end -}}
+{{- end -}}
+{{- range $o.subjects -}}
+{{- if eq .kind "ServiceAccount" -}}{{- $_ := set . "namespace" $.root.Release.Namespace -}}{{- end -}}
+{{- end -}}
+{{- $labels := merge (dict "app.kubernetes.io/name" "parley") (.root.Values.global.commonLabels | default dict) ($o.metadata.labels | default dict) -}}
+{{- $_ := set $o.metadata "labels" $labels }}
+---
+{{ toYaml $o }}
+{{- end -}}
+
+{{/*
+Prints the objects of a file of config/.
+Takes a dict: root, file, and optionally kinds (of these alone) or except (of all others).
+*/}}
+{{- define "parley.objects" -}}
+{{- $root := .root -}}
+{{- $kinds := .kinds -}}
+{{- $except := .except -}}
+{{- range $document := splitList "\n---\n" ($root.Files.Get .file) -}}
+{{- $o := fromYaml $document -}}
+{{- if $o.kind -}}
+{{- if and (or (not $kinds) (has $o.kind $kinds)) (not (has $o.kind ($except | default list))) -}}
+{{- include "parley.object" (dict "root" $root "object" $o) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Sets a field of a map if the value is not empty. Takes a list: map, field, value. */}}
+{{- define "parley.set" -}}
+{{- if index . 2 -}}{{- $_ := set (index . 0) (index . 1) (index . 2) -}}{{- end -}}
+{{- end -}}
+
+{{/*
+Changes a Deployment of config/ as the values of its component say, and prints it.
+Takes a dict: root, deployment, values, args and env (lists that are appended), volumes and mounts.
+*/}}
+{{- define "parley.deployment" -}}
+{{- $root := .root -}}
+{{- $v := .values -}}
+{{- $global := $root.Values.global -}}
+{{- $d := .deployment -}}
+{{- $meta := $d.spec.template.metadata -}}
+{{- $pod := $d.spec.template.spec -}}
+{{- $c := first $pod.containers -}}
+{{- $_ := set $d.spec "replicas" (int $v.replicaCount) -}}
+{{- include "parley.set" (list $d.spec "strategy" $v.strategy) -}}
+{{- $_ := set $meta "labels" (mergeOverwrite (dict) ($global.commonLabels | default dict) ($v.podLabels | default dict) $meta.labels) -}}
+{{- include "parley.set" (list $meta "annotations" $v.podAnnotations) -}}
+{{- include "parley.set" (list $pod "imagePullSecrets" $global.imagePullSecrets) -}}
+{{- include "parley.set" (list $pod "nodeSelector" ($v.nodeSelector | default $global.nodeSelector)) -}}
+{{- include "parley.set" (list $pod "tolerations" ($v.tolerations | default $global.tolerations)) -}}
+{{- include "parley.set" (list $pod "affinity" ($v.affinity | default $global.affinity)) -}}
+{{- include "parley.set" (list $pod "topologySpreadConstraints" $v.topologySpreadConstraints) -}}
+{{- include "parley.set" (list $pod "priorityClassName" ($v.priorityClassName | default $global.priorityClassName)) -}}
+{{- include "parley.set" (list $pod "securityContext" $v.securityContext) -}}
+{{- include "parley.set" (list $c "securityContext" $v.containerSecurityContext) -}}
+{{- include "parley.set" (list $c "resources" $v.resources) -}}
+{{- $_ := set $c "image" (include "parley.image" $root) -}}
+{{- $_ := set $c "imagePullPolicy" $root.Values.image.pullPolicy -}}
+{{- include "parley.set" (list $c "args" (concat ($c.args | default list) .args ($v.extraArgs | default list))) -}}
+{{- include "parley.set" (list $c "env" (concat $c.env .env ($v.extraEnv | default list))) -}}
+{{- include "parley.set" (list $pod "volumes" (concat .volumes ($v.volumes | default list))) -}}
+{{- include "parley.set" (list $c "volumeMounts" (concat .mounts ($v.volumeMounts | default list))) -}}
+{{- include "parley.object" (dict "root" $root "object" $d) -}}
+{{- end -}}
+
+{{/* Prints a PodDisruptionBudget of a component. Takes a dict: root, name, values. */}}
+{{- define "parley.podDisruptionBudget" -}}
+{{- $v := .values.podDisruptionBudget -}}
+{{- if $v.enabled -}}
+{{- $spec := dict "selector" (dict "matchLabels" (dict "app.kubernetes.io/name" "parley" "app.kubernetes.io/component" .name)) -}}
+{{- if hasKey $v "minAvailable" -}}
+{{- $_ := set $spec "minAvailable" $v.minAvailable -}}
+{{- else -}}
+{{- $_ := set $spec "maxUnavailable" ($v.maxUnavailable | default 1) -}}
+{{- end -}}
+{{- $o := dict "apiVersion" "policy/v1" "kind" "PodDisruptionBudget" "metadata" (dict "name" (printf "parley-%s" .name)) "spec" $spec -}}
+{{- include "parley.object" (dict "root" .root "object" $o) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The settings of the pods that the manager creates, as its file for --pods-config has them; {} if there are none. */}}
+{{- define "parley.pods" -}}
+{{- $global := .Values.global -}}
+{{- $all := dict -}}
+{{- range $name := list "generation" "workspaces" -}}
+{{- $v := index $.Values $name -}}
+{{- $pods := dict -}}
+{{- include "parley.set" (list $pods "imagePullSecrets" $global.imagePullSecrets) -}}
+{{- include "parley.set" (list $pods "labels" (mergeOverwrite (dict) ($global.commonLabels | default dict) ($v.podLabels | default dict))) -}}
+{{- include "parley.set" (list $pods "annotations" $v.podAnnotations) -}}
+{{- include "parley.set" (list $pods "nodeSelector" ($v.nodeSelector | default $global.nodeSelector)) -}}
+{{- include "parley.set" (list $pods "tolerations" ($v.tolerations | default $global.tolerations)) -}}
+{{- include "parley.set" (list $pods "affinity" ($v.affinity | default $global.affinity)) -}}
+{{- include "parley.set" (list $pods "topologySpreadConstraints" $v.topologySpreadConstraints) -}}
+{{- include "parley.set" (list $pods "priorityClassName" ($v.priorityClassName | default $global.priorityClassName)) -}}
+{{- include "parley.set" (list $pods "runtimeClassName" $v.runtimeClassName) -}}
+{{- include "parley.set" (list $pods "resources" $v.resources) -}}
+{{- if eq $name "generation" -}}{{- include "parley.set" (list $pods "relayResources" $v.relayResources) -}}{{- end -}}
+{{- if eq $name "workspaces" -}}{{- include "parley.set" (list $pods "anyUser" $v.anyUser) -}}{{- end -}}
+{{- include "parley.set" (list $all $name $pods) -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end -}}
