@@ -63,7 +63,7 @@ help: ## List the targets.
 
 # The build of Parley shows the time that the cluster's programs take, too.
 demo: export BUILD_PLAN := $(STATE)/build-plan.json
-demo: BUILD_AHEAD = $(if $(ON_NODE),$(addprefix -plan=$(BUILD_PLAN) -after=80s -then=$(CLUSTER_SRC)/binaries=,$(CLUSTER_MISSING)))
+demo: BUILD_AHEAD = $(if $(ON_NODE),$(addprefix -plan=$(BUILD_PLAN) -after=50s -then=$(CLUSTER_SRC)/binaries=,$(CLUSTER_MISSING)))
 
 .PHONY: demo
 demo: demo-hint on-cluster ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and USE_CURRENT_CONTEXT=1.

@@ -21,8 +21,8 @@ const (
 	perByte       = 2e-6
 	fixed         = -0.05
 	least         = 0.02
-	// mostBytes limits the size that counts: larger files are tables.
-	mostBytes = 1_000_000
+	// mostBytes limits the size that counts: what is larger has tables.
+	mostBytes = 3_000_000
 	// perLinked is what linking a program takes for each of its dependencies.
 	perLinked = 5e-3
 )

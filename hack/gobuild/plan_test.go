@@ -54,7 +54,8 @@ func TestCostGrowsWithDependenciesAndLinking(t *testing.T) {
 	p.add("connected", size{bytes: 1000, dependencies: 1000})
 	p.add("program", size{bytes: 1000, dependencies: 1000, isProgram: true})
 	p.add("table", size{bytes: 1e9})
-	if c := p.Costs; c["small"] >= c["connected"] || c["connected"] >= c["program"] || c["table"] > c["program"] {
+	p.add("larger table", size{bytes: 2e9})
+	if c := p.Costs; c["small"] >= c["connected"] || c["connected"] >= c["program"] || c["table"] != c["larger table"] {
 		t.Errorf("got %v", c)
 	}
 }
