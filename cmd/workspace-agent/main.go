@@ -51,7 +51,7 @@ func run(args []string) error {
 	case name == "copy-self" && len(args) == 1:
 		return copySelf(args[0])
 	case name == "--version":
-		version.Print("workspace-agent")
+		version.Print(os.Stdout, "workspace-agent")
 		return nil
 	default:
 		return errUsage

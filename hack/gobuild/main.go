@@ -82,9 +82,9 @@ func (o options) run(ctx context.Context) error {
 	return o.keep(p)
 }
 
-// environment lets each compiler collect garbage only when it holds 3 GiB: a tenth less work, measured with client-go. A
-// limit below what the largest packages need costs more than it saves: at 1 GiB, the client of Anthropic takes 72 s in
-// place of 27. Settings of the user win.
+// environment lets each compiler collect garbage only when it holds 3 GiB: a tenth less work, measured with client-go.
+// A limit below what the largest packages need costs more than it saves: at 1 GiB, the client of Anthropic takes 72 s
+// in place of 27. Settings of the user win.
 func environment() []string {
 	env := os.Environ()
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {

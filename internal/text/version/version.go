@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -31,13 +32,13 @@ func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 // AddFlag adds the flag --version, which prints the version of the program and exits.
 func AddFlag(to *flag.FlagSet, program string) {
 	to.BoolFunc("version", "print the version and exit", func(string) error {
-		Print(program)
+		Print(os.Stdout, program)
 		os.Exit(0)
 		return nil
 	})
 }
 
 // Print prints the version of the program.
-func Print(program string) {
-	fmt.Printf("%s %s (%s, %s)\n", program, Version(), runtime.Version(), Platform())
+func Print(to io.Writer, program string) {
+	fmt.Fprintf(to, "%s %s (%s, %s)\n", program, Version(), runtime.Version(), Platform())
 }

@@ -102,8 +102,8 @@ func (r *rendering) placeAgent() {
 }
 
 // addProxy adds the variables that programs read for a proxy, in both spellings, and for certificates of authorities. A
-// template that sets one of them for itself gets none of its kind. SSL_CERT_FILE is not among them: it would replace the
-// authorities of the image.
+// template that sets one of them for itself gets none of its kind. SSL_CERT_FILE is not among them: it would replace
+// the authorities of the image.
 func (r *rendering) addProxy(c *corev1.Container) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.EqualFold(e.Name, name) })
