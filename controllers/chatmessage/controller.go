@@ -42,7 +42,8 @@ type Reconciler struct {
 	// Metrics counts results that came too late; nil: no metrics.
 	Metrics *telemetry.Manager
 
-	gone goneChats
+	gone    goneChats
+	written writtenMessages
 }
 
 // SetupWithManager registers the controller and its watches.
@@ -70,6 +71,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s, err := r.gather(ctx, req.NamespacedName)
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
+	}
+	if r.written.isBehind(s.message) {
+		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
 	}
 	if verdict := judge(s); verdict != keep {
 		return ctrl.Result{}, r.remove(ctx, s, verdict)
