@@ -42,7 +42,7 @@ type flags struct {
 	controllers                    controllers.Options
 	gatewayAccount                 string
 	recordings, tracePods, verbose bool
-	profiling                      bool
+	profiling, leaderElect         bool
 	advisorUses                    int
 }
 
@@ -71,8 +71,8 @@ func main() {
 	flag.StringVar(&f.manager.Metrics.BindAddress, "metrics-address", ":8080",
 		"where to serve Prometheus metrics; 0: nowhere")
 	flag.StringVar(&f.manager.HealthProbeBindAddress, "health-address", ":8081", "where to answer the kubelet's probes")
-	flag.BoolVar(&f.manager.LeaderElection, "leader-elect", false,
-		"let one of several replicas work at a time; needed for none, since every write is fenced")
+	flag.BoolVar(&f.leaderElect, "leader-elect", false,
+		"let one of several replicas work at a time; the others wait with full caches")
 	scopeFlags(&o.Scope)
 	flag.IntVar(&pods.Capacity, "pod-capacity", placement.DefaultCapacity,
 		"how many chats a generation pod serves at once; three times as many while another pod starts")
@@ -226,8 +226,10 @@ func run(ctx context.Context, f flags) error {
 
 // complete sets what follows from other flags, the environment and the cluster.
 func (f *flags) complete(cluster *clusterFacts) {
-	f.manager.LeaderElectionID, f.manager.LeaderElectionReleaseOnCancel = f.controllers.Scope.Lease(), true
 	o := &f.controllers
+	if f.leaderElect {
+		controllers.ElectLeader(&f.manager, o.Scope)
+	}
 	o.Workspaces.Image, o.Workspaces.Placement = o.Pods.Image, cmp.Or(o.Workspaces.Placement, cluster.placement)
 	o.Workspaces.Proxy, o.Workspaces.CABundle = o.Pods.Proxy, o.Pods.CABundle
 	o.IssuerKeys, o.Metrics, o.Now = cluster.keys, metrics.Registry, time.Now

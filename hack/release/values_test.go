@@ -113,6 +113,7 @@ func valueRows() []valueRow {
 			{value: "namespaces", given: "[a, b]", object: gatewayKey, path: container + "args.last", want: "--namespaces=a,b"},
 			{value: "manager.shards", given: "3", object: "StatefulSet/parley-system/parley-manager", path: container + "env.last.value", want: "3"},
 			{value: "manager.replicaCount", given: "2", object: managerKey, path: container + "args.0", want: "--leader-elect"},
+			{value: "manager.replicaCount", given: "2", object: managerKey, path: "spec.strategy", want: nil},
 			{value: "gateway.service.type", given: "LoadBalancer", object: service, path: "spec.type", want: "LoadBalancer"},
 			{value: "gateway.service.port", given: "443", object: service, path: "spec.ports.0.port", want: 443.0},
 			{value: "gateway.service.annotations", given: "{a: b}", object: service, path: "metadata.annotations.a", want: "b"},

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/test/kit/faultclient"
 	"parley.dev/parley/test/kit/testmanager"
@@ -18,8 +19,8 @@ import (
 func replica(t *testing.T, s shard.Shard) *manager {
 	t.Helper()
 	return startWith(t, shard.Scope{Shard: s}, faultclient.Options{}, func(o *testmanager.Options) {
-		o.Manager.LeaderElection, o.Manager.LeaderElectionReleaseOnCancel = true, true
-		o.Manager.LeaderElectionID, o.Manager.LeaderElectionNamespace = s.Lease(), metav1.NamespaceDefault
+		controllers.ElectLeader(&o.Manager, shard.Scope{Shard: s})
+		o.Manager.LeaderElectionNamespace = metav1.NamespaceDefault
 	})
 }
 
@@ -47,6 +48,22 @@ func TestSingleReplicaRunsEachShardUntilFailover(t *testing.T) {
 	k.comeFar(2)
 	if !standby.worked() || !second.worked() {
 		t.Error("a replica leads, and does not work")
+	}
+	k.fallSilent()
+	k.check()
+}
+
+// TestStandbyReplacesKilledLeader cuts the leader off from the API server, so that it cannot give up its lease.
+func TestStandbyReplacesKilledLeader(t *testing.T) {
+	all := shardsOf(1)[0]
+	leader := replica(t, all)
+	k := talkIn(t, namespaces(t, "killed", 1, 1), 0)
+	k.comeFar(2)
+	standby := replica(t, all)
+	leader.process.Kill()
+	k.comeFar(2)
+	if !standby.worked() {
+		t.Error("the standby does not work")
 	}
 	k.fallSilent()
 	k.check()
