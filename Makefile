@@ -320,6 +320,14 @@ soak: on-cluster ## Let 50 chats talk for 10 minutes while everything under them
 soak-short: ## The same for 12 chats and less than a minute.
 	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)"
 
+# UPGRADE_FLAGS are those of test/soak.
+UPGRADE_FLAGS ?= --chats=100 --for=3m --every=20s --follow=10
+
+.PHONY: test-upgrade
+test-upgrade: on-cluster ## Upgrade from the version in hack/release/baseline on the local cluster while 100 chats talk, with mixed versions. Not in CI.
+	@DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" hack/upgrade.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(UPGRADE_FLAGS)
+	$(off_cluster)
+
 .PHONY: bench-streams
 bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, and the model alone: bin/bench-generator.json.
 	@mkdir -p $(BIN)

@@ -52,6 +52,7 @@ var rules = []rule{
 	{"hack/overlay.sh", installed},
 	{"hack/current-context.sh", installed},
 	{"hack/soak.sh", []string{soak}},
+	{"hack/upgrade.sh", nil},
 
 	// What the tests take from npm and from other repositories.
 	{"hack/agent-sandbox", []string{verify, endToEnd}},

@@ -15,16 +15,19 @@ func TestProcessesAreKilledOnTheLocalClusterAlone(t *testing.T) {
 	everywhere := []string{"delete a generation pod by force", "delete a generation pod", "delete the gateway pod"}
 	for name, c := range map[string]struct {
 		devcluster []string
+		images     []string
 		deeds      []string
 		says       string
 	}{
-		"the local cluster": {[]string{"devcluster"},
+		"an upgrade": {[]string{"devcluster"}, []string{"old", "new"},
+			[]string{"move the manager to the other version", "move the gateway to the other version"}, ""},
+		"the local cluster": {[]string{"devcluster"}, nil,
 			append(everywhere, "kill the manager", "kill a generator", "restart the API server"), ""},
-		"another cluster": {nil, append(everywhere, "delete the manager pod by force"), "not the local one"},
+		"another cluster": {nil, nil, append(everywhere, "delete the manager pod by force"), "not the local one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			chaos := newChaos(&world{options: options{devcluster: c.devcluster},
+			chaos := newChaos(&world{options: options{devcluster: c.devcluster, images: c.images},
 				log: slog.New(slog.NewTextHandler(&log, nil))})
 			var deeds []string
 			for _, d := range chaos.deeds {

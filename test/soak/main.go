@@ -28,7 +28,10 @@ type options struct {
 	// cluster is another one.
 	devcluster []string
 	// image has the scripted model.
-	image    string
+	image string
+	// images are those of the two versions between which manager and gateway are moved in place of kills; none: there is
+	// no upgrade.
+	images   []string
 	chats    int
 	followed int
 	duration time.Duration
@@ -43,13 +46,15 @@ type options struct {
 
 func parse() options {
 	var o options
-	devcluster := ""
+	devcluster, images := "", ""
 	// Not the program's own set: a library has put flags into that.
 	flag := flag.NewFlagSet("soak", flag.ExitOnError)
 	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the cluster")
 	flag.StringVar(&devcluster, "devcluster", os.Getenv("DEVCLUSTER"),
 		"command of the local cluster, whose API server is restarted and whose processes are killed; empty: pods are deleted")
 	flag.StringVar(&o.image, "image", "parley.dev/parley:dev", "image with the scripted model")
+	flag.StringVar(&images, "images", "", "two images, separated by a comma, between which manager and gateway are moved "+
+		"back and forth; the end is the second one; nothing is killed then")
 	flag.IntVar(&o.chats, "chats", 50, "how many chats talk")
 	flag.IntVar(&o.followed, "follow", 5, "how many of them are followed through the gateway")
 	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long they talk")
@@ -59,6 +64,11 @@ func parse() options {
 	flag.StringVar(&o.out, "out", ".parley/soak", "folder for logs and for what does not hold")
 	_ = flag.Parse(os.Args[1:]) // It exits on errors.
 	o.devcluster = strings.Fields(devcluster)
+	var err error
+	if o.images, err = parseImages(images); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(2)
+	}
 	o.followed = min(o.followed, o.chats)
 	return o
 }
@@ -100,6 +110,11 @@ func run(ctx context.Context, o options) ([]string, error) {
 	chaos := newChaos(w)
 	if err := w.talk(ctx, ledger, chaos); err != nil {
 		return nil, err
+	}
+	if len(o.images) > 0 {
+		if err := chaos.finish(ctx); err != nil {
+			return nil, err
+		}
 	}
 	log.Info("time is up: nobody talks and nothing is killed any more", "messages", len(ledger.all()), "answered",
 		ledger.answered())

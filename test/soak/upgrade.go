@@ -1,0 +1,101 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// moves are the deeds of an upgrade: each moves a component to the other one of two images. The last of them are to the
+// second image, so that the end is the upgraded installation.
+func (c *chaos) moves() []deed {
+	deeds := make([]deed, 0, 2)
+	for _, component := range []string{"manager", "gateway"} {
+		deeds = append(deeds, deed{"move the " + component + " to the other version",
+			func(ctx context.Context) (string, error) { return c.move(ctx, component) }})
+	}
+	return deeds
+}
+
+// move moves a component to the other image, and waits until it runs from that.
+func (c *chaos) move(ctx context.Context, component string) (string, error) {
+	deployments := c.core.AppsV1().Deployments(systemNamespace)
+	name := "parley-" + component
+	d, err := deployments.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading deployment %s: %w", name, err)
+	}
+	to := c.images[0]
+	if d.Spec.Template.Spec.Containers[0].Image == to {
+		to = c.images[1]
+	}
+	if d, err = deployments.Patch(ctx, name, types.StrategicMergePatchType, imagePatch(component, to),
+		metav1.PatchOptions{}); err != nil {
+		return "", fmt.Errorf("changing the image of deployment %s: %w", name, err)
+	}
+	for !isRolledOut(d) {
+		if !pause(ctx, 200*time.Millisecond) {
+			return "", fmt.Errorf("deployment %s does not become ready with image %s", name, to)
+		}
+		if d, err = deployments.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return "", fmt.Errorf("reading deployment %s: %w", name, err)
+		}
+	}
+	return to, nil
+}
+
+// finish moves to the second image what is not there yet.
+func (c *chaos) finish(ctx context.Context) error {
+	for _, component := range []string{"manager", "gateway"} {
+		d, err := c.core.AppsV1().Deployments(systemNamespace).Get(ctx, "parley-"+component, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading deployment parley-%s: %w", component, err)
+		}
+		if d.Spec.Template.Spec.Containers[0].Image == c.images[1] {
+			continue
+		}
+		if _, err := c.move(ctx, component); err != nil {
+			return err
+		}
+		c.log.Info("the upgrade ends", "component", component, "image", c.images[1])
+	}
+	return nil
+}
+
+// imagePatch sets the image of a component, and that of generation pods, which the manager has in a variable.
+func imagePatch(component, image string) []byte {
+	container := map[string]any{"name": component, "image": image}
+	if component == "manager" {
+		container["env"] = []map[string]string{{"name": "PARLEY_IMAGE", "value": image}}
+	}
+	patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
+		"spec": map[string]any{"containers": []any{container}}}}}) // It always encodes.
+	return patch
+}
+
+func isRolledOut(d *appsv1.Deployment) bool {
+	s := d.Status
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas && s.Replicas == s.UpdatedReplicas &&
+		s.ReadyReplicas == s.Replicas
+}
+
+// parseImages reads the two images of an upgrade; none for the empty text.
+func parseImages(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	images := strings.Split(text, ",")
+	if len(images) != 2 || images[0] == "" || images[1] == "" {
+		return nil, fmt.Errorf("--images is %q: give two images, the earlier version's and the later one's", text)
+	}
+	return images, nil
+}
