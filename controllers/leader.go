@@ -11,9 +11,9 @@ import (
 	"parley.dev/parley/internal/kube/shard"
 )
 
-// A killed leader is replaced within leaseDuration and retryPeriod: 4.5 s. A leader that stops gives its lease up, and is
-// replaced within retryPeriod. A leader keeps its lease while the API server takes up to renewDeadline less retryPeriod
-// to answer: 3 s. Chats wait meanwhile, and lose nothing.
+// A killed leader is replaced within leaseDuration and retryPeriod: 4.5 s. A leader that stops gives its lease up, and
+// is replaced within retryPeriod. A leader keeps its lease while the API server takes up to renewDeadline less
+// retryPeriod to answer: 3 s. Chats wait meanwhile, and lose nothing.
 const (
 	leaseDuration = 4 * time.Second
 	renewDeadline = 3500 * time.Millisecond

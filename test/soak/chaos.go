@@ -50,7 +50,7 @@ type chaos struct {
 func newChaos(w *world) *chaos {
 	c := &chaos{world: w, random: rand.New(rand.NewPCG(w.seed, 1<<32)), kills: map[string]int{}, count: map[string]int{}}
 	if len(w.images) > 0 {
-		c.deeds = c.moves()
+		c.deeds = newUpgrade(w).moves()
 		return c
 	}
 	manager, gateway := c.system("manager"), c.system("gateway")

@@ -112,7 +112,7 @@ func run(ctx context.Context, o options) ([]string, error) {
 		return nil, err
 	}
 	if len(o.images) > 0 {
-		if err := chaos.finish(ctx); err != nil {
+		if err := newUpgrade(w).finish(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -7,36 +7,46 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 )
 
-// moves are the deeds of an upgrade: each moves a component to the other one of two images. The last of them are to the
-// second image, so that the end is the upgraded installation.
-func (c *chaos) moves() []deed {
+// upgrade moves an installation between the images of two versions.
+type upgrade struct {
+	core   kubernetes.Interface
+	images []string
+	log    *slog.Logger
+}
+
+func newUpgrade(w *world) *upgrade { return &upgrade{core: w.core, images: w.images, log: w.log} }
+
+// moves are its deeds: each moves a component to the other image.
+func (u *upgrade) moves() []deed {
 	deeds := make([]deed, 0, 2)
 	for _, component := range []string{"manager", "gateway"} {
 		deeds = append(deeds, deed{"move the " + component + " to the other version",
-			func(ctx context.Context) (string, error) { return c.move(ctx, component) }})
+			func(ctx context.Context) (string, error) { return u.move(ctx, component) }})
 	}
 	return deeds
 }
 
 // move moves a component to the other image, and waits until it runs from that.
-func (c *chaos) move(ctx context.Context, component string) (string, error) {
-	deployments := c.core.AppsV1().Deployments(systemNamespace)
+func (u *upgrade) move(ctx context.Context, component string) (string, error) {
+	deployments := u.core.AppsV1().Deployments(systemNamespace)
 	name := "parley-" + component
 	d, err := deployments.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading deployment %s: %w", name, err)
 	}
-	to := c.images[0]
+	to := u.images[0]
 	if d.Spec.Template.Spec.Containers[0].Image == to {
-		to = c.images[1]
+		to = u.images[1]
 	}
 	if d, err = deployments.Patch(ctx, name, types.StrategicMergePatchType, imagePatch(component, to),
 		metav1.PatchOptions{}); err != nil {
@@ -54,19 +64,19 @@ func (c *chaos) move(ctx context.Context, component string) (string, error) {
 }
 
 // finish moves to the second image what is not there yet.
-func (c *chaos) finish(ctx context.Context) error {
+func (u *upgrade) finish(ctx context.Context) error {
 	for _, component := range []string{"manager", "gateway"} {
-		d, err := c.core.AppsV1().Deployments(systemNamespace).Get(ctx, "parley-"+component, metav1.GetOptions{})
+		d, err := u.core.AppsV1().Deployments(systemNamespace).Get(ctx, "parley-"+component, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("reading deployment parley-%s: %w", component, err)
 		}
-		if d.Spec.Template.Spec.Containers[0].Image == c.images[1] {
+		if d.Spec.Template.Spec.Containers[0].Image == u.images[1] {
 			continue
 		}
-		if _, err := c.move(ctx, component); err != nil {
+		if _, err := u.move(ctx, component); err != nil {
 			return err
 		}
-		c.log.Info("the upgrade ends", "component", component, "image", c.images[1])
+		u.log.Info("the upgrade ends", "component", component, "image", u.images[1])
 	}
 	return nil
 }
@@ -84,8 +94,8 @@ func imagePatch(component, image string) []byte {
 
 func isRolledOut(d *appsv1.Deployment) bool {
 	s := d.Status
-	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas && s.Replicas == s.UpdatedReplicas &&
-		s.ReadyReplicas == s.Replicas
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas &&
+		s.Replicas == s.UpdatedReplicas && s.ReadyReplicas == s.Replicas
 }
 
 // parseImages reads the two images of an upgrade; none for the empty text.
