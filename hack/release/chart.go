@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-
-	"helm.sh/helm/v4/pkg/chart/common"
 )
 
 // chartFiles are the files of the chart that are objects of config/, each from a folder or a file there. Templates

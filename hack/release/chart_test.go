@@ -98,7 +98,7 @@ func parse(text []byte) (objects, error) {
 // built builds a kustomization next to config/, without the namespace, which Helm creates itself.
 func overlay(t *testing.T, kustomization string) objects {
 	t.Helper()
-	dir, err := os.MkdirTemp(root, ".test-")
+	dir, err := os.MkdirTemp(root, ".test-") //nolint:usetesting // The kustomization names config/ by relative paths.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,8 @@ func TestChartInstallsWhatKustomizeInstalls(t *testing.T) {
 		"fairness": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/fairness]",
 			"fairness: {enabled: true}"},
 		"servers of other projects": {"resources: [../config/default, ../config/admission/stamp]\n" +
-			"components: [../config/mcp/kagent, ../config/mcp/lifecycle-operator, ../config/mcp/services, ../config/mcp/toolhive]",
+			"components: [../config/mcp/kagent, ../config/mcp/lifecycle-operator, ../config/mcp/services, " +
+			"../config/mcp/toolhive]",
 			"mcp: {kagent: true, lifecycle-operator: true, services: true, toolhive: true}"},
 		"monitors and rules": {"resources: [../config/default, ../config/admission/stamp, ../config/prometheus]",
 			"prometheus: {podmonitor: {enabled: true}, rules: {enabled: true}}"},
