@@ -199,6 +199,11 @@ release-push: ## Push the image of a release to REGISTRY, with the login of the 
 release-test: ## Lint and test what makes a release, and the chart. Not in CI.
 	cd hack/release && $(GOLANGCI_LINT) run && $(GO_TEST) ./...
 
+.PHONY: release-check
+release-check: ## Check a finished release: run its programs, also for other architectures, and make it again. Needs VERSION.
+	@hack/setup.sh release
+	cd hack/release && $(GO_TEST) -count=1 -v -run=^TestRelease . -release=$(BIN)/release/$(VERSION)
+
 ##@ Checking
 
 .PHONY: verify

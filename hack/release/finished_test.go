@@ -331,7 +331,8 @@ func TestReleasePushKeepsTheDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, arch := range architectures {
-		one, err := remote.Image(pushed, remote.WithContext(t.Context()), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		one, err := remote.Image(pushed, remote.WithContext(t.Context()),
+			remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
 		if err != nil {
 			t.Fatalf("pulling the image for %s: %v", arch, err)
 		}
