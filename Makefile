@@ -199,6 +199,11 @@ release-push: ## Push the image of a release to REGISTRY, with the login of the 
 release-test: ## Lint and test what makes a release, and the chart. Not in CI.
 	cd hack/release && $(GOLANGCI_LINT) run && $(GO_TEST) ./...
 
+.PHONY: release-check
+release-check: ## Check a finished release: run its programs, also for other architectures, and make it again. Needs VERSION.
+	@hack/setup.sh release
+	cd hack/release && $(GO_TEST) -count=1 -v -run=^TestRelease . -release=$(BIN)/release/$(VERSION)
+
 ##@ Checking
 
 .PHONY: verify
@@ -253,6 +258,19 @@ screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
 	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(SHARED_CLUSTER) $(GO_TEST_RACE) -parallel=8)
+
+# Versions of Kubernetes in addition to that of all other tests: see docs/compatibility.md. Go's cache of test results does
+# not know which one a shared control plane has. What is skipped is printed.
+KUBERNETES_VERSIONS ?= 1.34.4
+
+.PHONY: test-versions
+test-versions: ## Run the integration tests against KUBERNETES_VERSIONS, built from Go modules. Not in CI.
+	@for version in $(KUBERNETES_VERSIONS); do \
+	  assets=$$(hack/kubernetes-version.sh $$version); \
+	  echo "Kubernetes $$version"; \
+	  KUBEBUILDER_ASSETS=$$assets $(SHARED_CLUSTER) $(GO_TEST) -count=1 -v -parallel=8 \
+	    $$($(TESTPLAN) integration $(PACKAGES)) | grep -vE '^(=== |PASS| *--- PASS)'; \
+	done
 
 .PHONY: test-mutants
 test-mutants: ## Put known faults into the core, one after another, and check that its unit tests find each.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: what the local cluster is built and run with, and with the argument
-# "tests" what the tests need in addition.
+# Installs the Debian packages that are missing: what the local cluster is built and run with, with the argument "tests"
+# what the tests need in addition, and with "release" what the check of a release needs.
 set -euo pipefail
 
 packages=(
@@ -17,6 +17,10 @@ if [ "${1:-}" = tests ]; then
   packages+=(chromium fonts-dejavu-core) # the tests of the page look at it
   # npm installs other people's MCP servers and clients, and the Node.js that runs them. It need not be Debian's.
   command -v npm >/dev/null || packages+=(nodejs npm)
+fi
+
+if [ "${1:-}" = release ]; then
+  packages+=(qemu-user-static openssl) # runs programs for other architectures; verifies signatures
 fi
 
 say() { echo "setup: $*" >&2; }

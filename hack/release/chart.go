@@ -6,15 +6,17 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
+	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-
-	"helm.sh/helm/v4/pkg/chart/common"
 )
 
 // chartFiles are the files of the chart that are objects of config/, each from a folder or a file there. Templates
@@ -49,6 +51,7 @@ func (o *options) writeChart(i image) error {
 		`  digest: ""`: `  digest: "` + i.digest + `"`}); err != nil {
 		return err
 	}
+	c.StampModTimes(time.Unix(0, 0)) // The same sources make the same archive.
 	if _, err := chartutil.Save(c, o.out); err != nil {
 		return fmt.Errorf("packing the chart: %w", err)
 	}
@@ -61,8 +64,8 @@ func (o *options) chart() (*chart.Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
-	for name, from := range chartFiles {
-		content, err := o.read(from)
+	for _, name := range slices.Sorted(maps.Keys(chartFiles)) {
+		content, err := o.read(chartFiles[name])
 		if err != nil {
 			return nil, err
 		}

@@ -13,10 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 )
@@ -36,6 +39,10 @@ func render(values, namespace string, apis ...string) (objects, error) {
 	if err != nil {
 		return nil, err
 	}
+	return renderChart(c, values, namespace, apis...)
+}
+
+func renderChart(c *chart.Chart, values, namespace string, apis ...string) (objects, error) {
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		return nil, err
@@ -91,7 +98,7 @@ func parse(text []byte) (objects, error) {
 // built builds a kustomization next to config/, without the namespace, which Helm creates itself.
 func overlay(t *testing.T, kustomization string) objects {
 	t.Helper()
-	dir, err := os.MkdirTemp(root, ".test-")
+	dir, err := os.MkdirTemp(root, ".test-") //nolint:usetesting // The kustomization names config/ by relative paths.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +126,8 @@ func TestChartInstallsWhatKustomizeInstalls(t *testing.T) {
 		"fairness": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/fairness]",
 			"fairness: {enabled: true}"},
 		"servers of other projects": {"resources: [../config/default, ../config/admission/stamp]\n" +
-			"components: [../config/mcp/kagent, ../config/mcp/lifecycle-operator, ../config/mcp/services, ../config/mcp/toolhive]",
+			"components: [../config/mcp/kagent, ../config/mcp/lifecycle-operator, ../config/mcp/services, " +
+			"../config/mcp/toolhive]",
 			"mcp: {kagent: true, lifecycle-operator: true, services: true, toolhive: true}"},
 		"monitors and rules": {"resources: [../config/default, ../config/admission/stamp, ../config/prometheus]",
 			"prometheus: {podmonitor: {enabled: true}, rules: {enabled: true}}"},
@@ -170,6 +178,29 @@ func TestManifestsInstallWhatKustomizeInstalls(t *testing.T) {
 	delete(got, "Namespace/<nil>/parley-system")
 	if diff := cmp.Diff(overlay(t, "resources: [../config/default]"), got); diff != "" {
 		t.Errorf("config/default (-) and install.yaml (+):\n%s", diff)
+	}
+}
+
+func TestSameSourcesMakeTheSameChart(t *testing.T) {
+	var packed [2][]byte
+	for i := range packed {
+		o := options{root: root, out: t.TempDir(), version: "v0.1.0"}
+		if err := o.writeChart(image{"registry.example/team", o.version, "sha256:" + digits}); err != nil {
+			t.Fatal(err)
+		}
+		packed[i] = readFile(t, o.out, "parley-0.1.0.tgz")
+	}
+	if !bytes.Equal(packed[0], packed[1]) {
+		t.Error("two charts of the same sources differ")
+	}
+	c, err := loader.LoadArchive(bytes.NewReader(packed[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range c.Raw {
+		if !file.ModTime.Equal(time.Unix(0, 0)) {
+			t.Errorf("%s has the time of a checkout or of the release: %s", file.Name, file.ModTime)
+		}
 	}
 }
 

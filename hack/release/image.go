@@ -69,8 +69,8 @@ func (o *options) imageOf(b built, arch string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil },
-		tarball.WithMediaType(types.OCILayer))
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil }
+	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,8 @@ func pushLayout(ctx context.Context, dir, reference string, insecure bool) error
 	if err != nil {
 		return fmt.Errorf("reading the image: %w", err)
 	}
-	if err := remote.WriteIndex(to, pushed, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+	if err := remote.WriteIndex(to, pushed, remote.WithContext(ctx),
+		remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		return fmt.Errorf("pushing %s: %w", reference, err)
 	}
 	fmt.Println(reference + "@" + manifest.Manifests[0].Digest.String())

@@ -87,7 +87,8 @@ func linked(b built) ([]*module, error) {
 			found[key].programs = append(found[key].programs, program)
 		}
 	}
-	found["std"] = &module{path: standardLibrary, version: strings.TrimPrefix(runtime.Version(), "go"), programs: []string{"all"}}
+	found[standardLibrary] = &module{path: standardLibrary, version: strings.TrimPrefix(runtime.Version(), "go"),
+		programs: []string{"all"}}
 	modules := slices.Collect(maps.Values(found))
 	slices.SortFunc(modules, func(a, b *module) int {
 		return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.version, b.version))
@@ -110,8 +111,8 @@ func (o *options) pageModule() (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &module{path: "markdown-it", version: string(version[1]), isNPM: true, programs: []string{"gateway", "kubectl-chat"},
-		licences: map[string]string{"LICENSE": string(licence)}}, nil
+	return &module{path: "markdown-it", version: string(version[1]), isNPM: true,
+		programs: []string{"gateway", "kubectl-chat"}, licences: map[string]string{"LICENSE": string(licence)}}, nil
 }
 
 // licenceFile matches the names of files with licences and notices.

@@ -85,6 +85,6 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 		}
 		return nil, fmt.Errorf("the key in %s is not an ECDSA key of the curve P-256, which cosign verifies", file)
 	}
-	return nil, fmt.Errorf("%s has no private key in PEM: make one with \"openssl ecparam -genkey -name prime256v1 -noout\"",
-		file)
+	return nil, fmt.Errorf("%s has no private key in PEM: make one with "+
+		"\"openssl ecparam -genkey -name prime256v1 -noout\"", file)
 }

@@ -77,6 +77,7 @@ var rules = []rule{
 	{"hack/bench.sh", nil},
 	{"hack/demo-hint.txt", nil},
 	{"hack/demo.sh", nil},
+	{"hack/kubernetes-version.sh", nil},
 	{"hack/lines.sh", nil},
 	{"hack/profile.sh", nil},
 }

@@ -161,6 +161,23 @@ var probes = []probe{
 	}},
 }
 
+// stamps are the policies of config/admission/stamp.
+var stamps = []string{"parley-created-by", "parley-edited-by"}
+
+// installed returns the probes of the policies that are installed.
+func installed() []probe {
+	return slices.DeleteFunc(slices.Clone(probes),
+		func(p probe) bool { return !canStamp && slices.Contains(stamps, p.name) })
+}
+
+// needsStamp skips a test on a cluster without the stamp.
+func needsStamp(t *testing.T) {
+	t.Helper()
+	if !canStamp {
+		t.Skip("the API server does not serve MutatingAdmissionPolicy in v1: Kubernetes does from 1.36 on")
+	}
+}
+
 // dry is the administrator's client, whose writes leave nothing behind.
 func dry() client.Client { return client.NewDryRunClient(cluster.Client) }
 
@@ -189,7 +206,7 @@ func says(err error, words string) bool { return err != nil && strings.Contains(
 // test that calls it is not parallel.
 func lift(t *testing.T, policies ...string) {
 	t.Helper()
-	lifted := slices.DeleteFunc(slices.Clone(probes), func(p probe) bool { return !slices.Contains(policies, p.name) })
+	lifted := slices.DeleteFunc(installed(), func(p probe) bool { return !slices.Contains(policies, p.name) })
 	t.Cleanup(func() { // It runs after the bindings are created again.
 		ctx := context.WithoutCancel(t.Context())
 		for _, p := range lifted {
@@ -211,7 +228,7 @@ func lift(t *testing.T, policies ...string) {
 func removeBinding(t *testing.T, policy string) {
 	t.Helper()
 	kind := "ValidatingAdmissionPolicyBinding"
-	if policy == "parley-created-by" || policy == "parley-edited-by" {
+	if slices.Contains(stamps, policy) {
 		kind = "MutatingAdmissionPolicyBinding"
 	}
 	binding := &unstructured.Unstructured{}

@@ -148,6 +148,10 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 	await(t, "the message says so", prompt, func() bool {
 		return len(prompt.Status.Conditions) > 0 && v1beta1.ReasonOf(&prompt.Status.Conditions[0]) == v1beta1.ReasonAnswered
 	})
+	if !canStamp {
+		t.Log("the authors are not compared: the cluster has no stamp")
+		return
+	}
 	if stamp(t, chat) != chatter.username() || stamp(t, prompt) != chatter.username() {
 		t.Errorf("the chat was created by %q, its prompt's message by %q", stamp(t, chat), stamp(t, prompt))
 	}

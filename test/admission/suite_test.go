@@ -28,7 +28,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,6 +56,8 @@ var (
 	cluster *testcluster.Cluster
 	// kubeconfig is a file that reaches the cluster as an administrator.
 	kubeconfig string
+	// canStamp is whether the policies of config/admission/stamp are installed. Kubernetes before 1.36 has no such kind.
+	canStamp bool
 )
 
 func TestMain(m *testing.M) {
@@ -102,9 +106,19 @@ func kubectl(ctx context.Context, stdin string, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// install installs Parley as it is installed anywhere, and the stamp, which this API server can.
+// install installs Parley as it is installed anywhere, and the stamp if the API server serves its kind.
 func install(ctx context.Context) error {
-	return cluster.Install(ctx, testcluster.Path("config", "default"), testcluster.Path("config", "admission", "stamp"))
+	kustomizations := []string{testcluster.Path("config", "default")}
+	_, err := cluster.Client.RESTMapper().RESTMapping(
+		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingAdmissionPolicy"}, "v1")
+	canStamp = err == nil
+	switch {
+	case canStamp:
+		kustomizations = append(kustomizations, testcluster.Path("config", "admission", "stamp"))
+	case !apimeta.IsNoMatchError(err):
+		return fmt.Errorf("finding out whether the API server serves MutatingAdmissionPolicy: %w", err)
+	}
+	return cluster.Install(ctx, kustomizations...)
 }
 
 // populate creates the namespaces, the people with their roles, and the generation pods as the operator creates them.
@@ -185,7 +199,7 @@ func person(name string) []rbacv1.Subject {
 // inForce waits until each policy refuses or stamps what it should: the policies that stamp, and roles, take effect a
 // moment after they were created.
 func inForce(ctx context.Context) error {
-	for _, p := range probes {
+	for _, p := range installed() {
 		if err := until(ctx, p.name, p.inForce); err != nil {
 			return err
 		}

@@ -226,12 +226,17 @@ func TestWorkspacePodMatchesTemplate(t *testing.T) {
 func TestRestrictedPodSecurityAdmitsWorkspaceForEachAgent(t *testing.T) {
 	defer func() { stopManager(t)() }()
 	for _, placement := range []template.Placement{template.ImageVolume, template.InitContainer} {
-		stopManager(t)(func(o *testmanager.Options) { o.Controllers.Workspaces.Placement = placement })
-		ns := namespace(t)
-		patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
-			`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
-		create(t, toolTemplate(ns))
-		worksIn(t, working(ns, "c"))
-		waitForWorkspace(t, workspaceIn(t, ns, "c"), metav1.ConditionUnknown, v1beta1.ReasonPodStarting, starting)
+		t.Run(string(placement), func(t *testing.T) {
+			if placement == template.ImageVolume {
+				cluster.NeedsVersion(t, 1, 36)
+			}
+			stopManager(t)(func(o *testmanager.Options) { o.Controllers.Workspaces.Placement = placement })
+			ns := namespace(t)
+			patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
+				`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+			create(t, toolTemplate(ns))
+			worksIn(t, working(ns, "c"))
+			waitForWorkspace(t, workspaceIn(t, ns, "c"), metav1.ConditionUnknown, v1beta1.ReasonPodStarting, starting)
+		})
 	}
 }

@@ -37,8 +37,7 @@ type Packing struct {
 // semver is a version as krew takes it: its "v" is required.
 var semver = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
 
-// Pack packs programs, each given as OS/ARCH=FILE.
-func (p *Packing) Pack(programs []string) error {
+func (p *Packing) check(programs []string) error {
 	switch u, err := url.Parse(p.URL); {
 	case !semver.MatchString(p.Version):
 		return fmt.Errorf("the version %q is not of the form v1.2.3: set VERSION", p.Version)
@@ -46,6 +45,14 @@ func (p *Packing) Pack(programs []string) error {
 		return fmt.Errorf("%q is no https:// URL below which the archives will be: set DOWNLOADS", p.URL)
 	case len(programs) == 0:
 		return errors.New("there is no program to pack")
+	}
+	return nil
+}
+
+// Pack packs programs, each given as OS/ARCH=FILE.
+func (p *Packing) Pack(programs []string) error {
+	if err := p.check(programs); err != nil {
+		return err
 	}
 	m := newManifest(p.Version)
 	for _, given := range programs {

@@ -10,12 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,6 +136,22 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// NeedsVersion skips the test on a cluster with an earlier version of Kubernetes.
+func (c *Cluster) NeedsVersion(t testing.TB, major, minor uint) {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := client.ServerVersion()
+	if err != nil {
+		t.Fatalf("reading the API server's version: %v", err)
+	}
+	if v, err := version.ParseGeneric(info.GitVersion); err != nil || v.LessThan(version.MajorMinor(major, minor)) {
+		t.Skipf("it needs Kubernetes %d.%d or later, and the API server has %s", major, minor, info.GitVersion)
+	}
 }
 
 // Path is a path within the project, for a test that runs anywhere in it.

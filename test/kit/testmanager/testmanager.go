@@ -49,7 +49,7 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 			Pods:     podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test", Capacity: PodCapacity},
 			PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: Workers, Now: time.Now,
 			ReportAfter: time.Second,
-			Workspaces:  template.Settings{Image: "parley:test", Placement: template.ImageVolume},
+			Workspaces:  template.Settings{Image: "parley:test", Placement: template.InitContainer},
 			IssuerKeys:  func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil },
 		},
 	}
