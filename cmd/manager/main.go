@@ -211,11 +211,20 @@ func run(ctx context.Context, f flags) error {
 	defer tracer.Close(ctx)
 	f.complete(cluster)
 	f.controllers.Tracer = tracer
+	namespace := envOr("POD_NAMESPACE", "parley-system")
+	if f.leaderElect {
+		if err := controllers.ElectLeader(&f.manager, cfg, f.controllers.Scope, namespace); err != nil {
+			return err
+		}
+	}
 	mgr, err := controllers.NewManager(ctx, cfg, f.manager, f.controllers.Scope)
 	if err != nil {
 		return err
 	}
-	if err := controllers.AddPoliciesCheck(mgr, envOr("POD_NAMESPACE", "parley-system")); err != nil {
+	if listed := f.controllers.Scope.Namespaces; len(listed) > 0 {
+		namespace = listed[0] // The manager has its rights there.
+	}
+	if err := controllers.AddPoliciesCheck(mgr, namespace); err != nil {
 		return err
 	}
 	if err := controllers.Setup(mgr, f.controllers); err != nil {
@@ -227,9 +236,6 @@ func run(ctx context.Context, f flags) error {
 // complete sets what follows from other flags, the environment and the cluster.
 func (f *flags) complete(cluster *clusterFacts) {
 	o := &f.controllers
-	if f.leaderElect {
-		controllers.ElectLeader(&f.manager, o.Scope)
-	}
 	o.Workspaces.Image, o.Workspaces.Placement = o.Pods.Image, cmp.Or(o.Workspaces.Placement, cluster.placement)
 	o.Workspaces.Proxy, o.Workspaces.CABundle = o.Pods.Proxy, o.Pods.CABundle
 	o.IssuerKeys, o.Metrics, o.Now = cluster.keys, metrics.Registry, time.Now

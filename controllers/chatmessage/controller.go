@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if r.written.isBehind(s.message) {
+	if r.written.isBehind(s.message, r.Now()) {
 		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
 	}
 	if verdict := judge(s); verdict != keep {

@@ -38,7 +38,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	if err := r.Client.Status().Update(ctx, next); err != nil {
 		return fmt.Errorf("writing the status of message %s/%s: %w", m.Namespace, m.Name, err)
 	}
-	r.written.put(next)
+	r.written.put(next, r.Now())
 	return nil
 }
 

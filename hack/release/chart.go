@@ -47,8 +47,8 @@ func (o *options) writeChart(i image) error {
 		return err
 	}
 	c.Metadata.Version, c.Metadata.AppVersion = strings.TrimPrefix(o.version, "v"), o.version
-	if err := setDefaults(c, map[string]string{"imageRegistry: parley.dev": "imageRegistry: " + i.registry,
-		`  digest: ""`: `  digest: "` + i.digest + `"`}); err != nil {
+	c.Metadata.Annotations = map[string]string{"parley.dev/image-digest": i.digest}
+	if err := setDefaults(c, map[string]string{"imageRegistry: parley.dev": "imageRegistry: " + i.registry}); err != nil {
 		return err
 	}
 	c.StampModTimes(time.Unix(0, 0)) // The same sources make the same archive.

@@ -256,6 +256,56 @@ func at(object any, path string) any {
 	return object
 }
 
+func TestVariableOfManifestIsReplaced(t *testing.T) {
+	all := mustRender(t, "manager: {extraEnv: [{name: GOGC, value: '100'}]}")
+	variables, _ := at(all[managerKey], container+"env").([]any)
+	values := map[any]any{}
+	for _, v := range variables {
+		values[at(v, "name")] = at(v, "value")
+	}
+	if len(values) != len(variables) || values["GOGC"] != "100" {
+		t.Errorf("got %v", variables)
+	}
+}
+
+func TestReleaseDigestIsOfItsOwnTagOnly(t *testing.T) {
+	o := options{root: root, out: t.TempDir(), version: "v0.1.0", registry: "registry.example/team"}
+	i := image{o.registry, o.version, "sha256:" + digits}
+	if err := o.writeChart(i); err != nil {
+		t.Fatal(err)
+	}
+	released, err := loader.Load(filepath.Join(o.out, "parley-0.1.0.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for values, want := range map[string]string{"": i.reference(),
+		"image: {tag: v0.1.1}": "registry.example/team/parley:v0.1.1"} {
+		all, err := renderChart(released, values, "parley-system")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at(all[managerKey], container+"image"); got != want {
+			t.Errorf("with %q the image is %v, want %s", values, got, want)
+		}
+	}
+}
+
+func TestManagersOptionsOmitWhatItRefuses(t *testing.T) {
+	all := mustRender(t, "global: {priorityClassName: system-cluster-critical, "+
+		"commonLabels: {app.kubernetes.io/component: x, team: a}}")
+	text, _ := at(all[podsKey], "data.pods~yaml").(string)
+	if strings.Contains(text, "system-") || strings.Contains(text, "component") || !strings.Contains(text, "team: a") {
+		t.Errorf("got %s", text)
+	}
+}
+
+func TestShardsHaveNoStrategyOfDeployments(t *testing.T) {
+	all := mustRender(t, "manager: {shards: 2, strategy: {type: RollingUpdate}}")
+	if got := at(all["StatefulSet/parley-system/parley-manager"], "spec.strategy"); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestWrongValuesAreRejected(t *testing.T) {
 	for values, says := range map[string]string{
 		"manger: {}":                                 "additional properties 'manger' not allowed",

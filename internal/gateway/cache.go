@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,10 +48,17 @@ func NewSources(client *apiclient.Client, core rest.Interface) Sources {
 	}
 }
 
-// informer caches the objects of one kind, in some namespaces or in all. Each watch has a cache of its own.
+// informer caches the objects of one kind, in some namespaces or in all. Each namespace has a cache of its own, so that
+// one that cannot be read does not keep the others back.
 type informer[T runtime.Object] struct {
-	caches  []cache.SharedIndexInformer
-	handled []cache.ResourceEventHandlerRegistration
+	caches []*namespaceCache
+}
+
+// namespaceCache has the objects of a namespace; of all if that is empty.
+type namespaceCache struct {
+	cache.SharedIndexInformer
+	namespace string
+	handled   cache.ResourceEventHandlerRegistration
 }
 
 // newInformer caches the objects of a source in the namespaces, or in all if there are none, reduced by reduce. It
@@ -80,7 +88,7 @@ func newInformer[T runtime.Object](from source, namespaces []string, example T, 
 		if err = errors.Join(failed, err); err != nil {
 			return nil, fmt.Errorf("preparing the cache of %T: %w", example, err)
 		}
-		i.caches, i.handled = append(i.caches, c), append(i.handled, handled)
+		i.caches = append(i.caches, &namespaceCache{SharedIndexInformer: c, namespace: namespace, handled: handled})
 	}
 	return i, nil
 }
@@ -94,14 +102,12 @@ func (i *informer[T]) run(ctx context.Context) {
 	running.Wait()
 }
 
-// hasSynced reports whether changed was called with all objects once.
-func (i *informer[T]) hasSynced() bool {
-	for _, handled := range i.handled {
-		if !handled.HasSynced() {
-			return false
-		}
-	}
-	return true
+// hasSynced reports whether changed was called with all objects of the namespace once; for the empty one, with those of
+// any namespace.
+func (i *informer[T]) hasSynced(namespace string) bool {
+	return slices.ContainsFunc(i.caches, func(c *namespaceCache) bool {
+		return (namespace == "" || c.namespace == "" || c.namespace == namespace) && c.handled.HasSynced()
+	})
 }
 
 // get returns an object; the zero value if there is none.

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,9 +161,21 @@ func (g *Gateway) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Synced reports whether the caches were filled once.
-func (g *Gateway) Synced() bool {
-	return g.chats.hasSynced() && g.notes.hasSynced() && g.pods.hasSynced()
+// Synced reports whether the caches were filled once; with a list of namespaces, those of one at least.
+func (g *Gateway) Synced() bool { return g.syncedIn("") }
+
+func (g *Gateway) syncedIn(namespace string) bool {
+	return g.chats.hasSynced(namespace) && g.notes.hasSynced(namespace) && g.pods.hasSynced(namespace)
+}
+
+// refusesNamespace is the refusal of a request in a namespace that the gateway does not work for; nil for others.
+func (g *Gateway) refusesNamespace(namespace string) *refusal.Error {
+	if served := g.config.Namespaces; len(served) == 0 || slices.Contains(served, namespace) {
+		return nil
+	}
+	return &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+		Message: fmt.Sprintf("this gateway does not serve namespace %s: its administrator can add it to --namespaces",
+			namespace)}
 }
 
 // Handler serves the streams, operations, protocols, the page, /healthz and /readyz. Browsers may not make changes for

@@ -4,7 +4,9 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
@@ -156,6 +163,49 @@ func TestGatewayRefusesNamespaceThatItDoesNotServe(t *testing.T) {
 		check.OK(t, json.NewDecoder(resp.Body).Decode(&refused))
 		return resp.StatusCode == http.StatusNotFound && strings.Contains(refused.Message, "does not serve namespace "+other)
 	})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, in.url+"/namespaces/"+other+
+		"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
+	check.OK(t, err)
+	request.Header.Set("Authorization", "Bearer "+cluster.Token(t, other, "viewer"))
+	resp, err := in.client.Do(request)
+	check.OK(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	check.OK(t, err)
+	if resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "does not serve namespace "+other) {
+		t.Errorf("a completion is answered with %d %s", resp.StatusCode, body)
+	}
+}
+
+// listOnly begins with a list, and not with a watch that brings what there is.
+type listOnly struct{ *cache.ListWatch }
+
+func (listOnly) IsWatchListSemanticsUnSupported() bool { return true }
+
+func TestUnreadableNamespaceDoesNotHoldOthersBack(t *testing.T) {
+	t.Parallel()
+	from := func(namespace string) cache.ListerWatcher {
+		list := func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			if namespace == "closed" {
+				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "chats"}, "", errors.New("no binding"))
+			}
+			return &v1beta1.ChatList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+		}
+		return listOnly{&cache.ListWatch{ListWithContextFunc: list,
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				return watch.NewFake(), nil
+			}}}
+	}
+	c, err := newChats(from, []string{"closed", "open"})
+	check.OK(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { c.run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	waitUntil(t, "the open namespace is known", func() bool { return c.hasSynced("open") && c.hasSynced("") })
+	if c.hasSynced("closed") {
+		t.Error("a namespace counts as known that cannot be read")
+	}
 }
 
 func TestTheStreamIsServerSentEvents(t *testing.T) {

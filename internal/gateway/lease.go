@@ -5,10 +5,8 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -118,12 +116,10 @@ func (g *Gateway) admit(ctx context.Context, token string, access auth.Access) (
 	if refused != nil {
 		return nil, refused
 	}
-	if served := g.config.Namespaces; len(served) > 0 && !slices.Contains(served, access.Namespace) {
-		return nil, &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
-			Message: fmt.Sprintf("this gateway does not serve namespace %s: its administrator can add it to --namespaces",
-				access.Namespace)}
+	if refused := g.refusesNamespace(access.Namespace); refused != nil {
+		return nil, refused
 	}
-	if !g.Synced() {
+	if !g.syncedIn(access.Namespace) {
 		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.Starting,
 			RetryAfter: time.Second, Message: "the gateway is starting, try again"}
 	}

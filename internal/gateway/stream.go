@@ -189,8 +189,10 @@ func position(r *http.Request) (follow.Position, error) {
 
 // may returns why a caller may not listen to a chat; nil if it may.
 func (g *Gateway) may(ctx context.Context, token string, access auth.Access) *refusal.Error {
-	_, refused := g.config.Checker.Check(ctx, token, access)
-	return refused
+	if _, refused := g.config.Checker.Check(ctx, token, access); refused != nil {
+		return refused
+	}
+	return g.refusesNamespace(access.Namespace)
 }
 
 // follow follows a chat for a caller of a protocol as a stream does: it counts as one, and ends with the permission. It

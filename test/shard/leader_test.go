@@ -4,23 +4,32 @@
 package shard
 
 import (
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/faultclient"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
-// replica starts a manager that works only while it leads its shard.
-func replica(t *testing.T, s shard.Shard) *manager {
+// replica starts a manager that works only while it leads its shard. wrap changes how it reaches the API server.
+func replica(t *testing.T, s shard.Shard, wrap ...transport.WrapperFunc) *manager {
 	t.Helper()
-	return startWith(t, shard.Scope{Shard: s}, faultclient.Options{}, func(o *testmanager.Options) {
-		controllers.ElectLeader(&o.Manager, shard.Scope{Shard: s})
-		o.Manager.LeaderElectionNamespace = metav1.NamespaceDefault
+	as := rest.CopyConfig(cluster.Config)
+	for _, w := range wrap {
+		as.Wrap(w)
+	}
+	return startAs(t, as, shard.Scope{Shard: s}, faultclient.Options{}, func(o *testmanager.Options) {
+		check.OK(t, controllers.ElectLeader(&o.Manager, o.Config, shard.Scope{Shard: s}, metav1.NamespaceDefault))
 	})
 }
 
@@ -64,6 +73,44 @@ func TestStandbyReplacesKilledLeader(t *testing.T) {
 	k.comeFar(2)
 	if !standby.worked() {
 		t.Error("the standby does not work")
+	}
+	k.fallSilent()
+	k.check()
+}
+
+// slowLeases delays requests for leases, and counts those that were answered.
+type slowLeases struct {
+	http.RoundTripper
+
+	answered *atomic.Int32
+}
+
+func (s slowLeases) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.Contains(r.URL.Path, "/leases") {
+		return s.RoundTripper.RoundTrip(r)
+	}
+	select {
+	case <-time.After(2 * time.Second):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	s.answered.Add(1)
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// TestLeaderStaysWhileAPIServerIsSlow renews a lease four times with 2 s for each request.
+func TestLeaderStaysWhileAPIServerIsSlow(t *testing.T) {
+	var answered atomic.Int32
+	leader := replica(t, shardsOf(1)[0], func(next http.RoundTripper) http.RoundTripper {
+		return slowLeases{next, &answered}
+	})
+	k := talkIn(t, namespaces(t, "slow", 1, 1), 0)
+	k.comeFar(1)
+	renewed := answered.Load()
+	eventually(t, "the lease is renewed", func() bool { return answered.Load() >= renewed+4 })
+	k.comeFar(2)
+	if !leader.worked() {
+		t.Error("the leader does not work")
 	}
 	k.fallSilent()
 	k.check()

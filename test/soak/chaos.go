@@ -45,12 +45,15 @@ type chaos struct {
 	// count of the deeds that were done, by name.
 	count map[string]int
 	deeds []deed
+	// upgrade is what it does in place of damage; nil: there is none.
+	upgrade *upgrade
 }
 
 func newChaos(w *world) *chaos {
 	c := &chaos{world: w, random: rand.New(rand.NewPCG(w.seed, 1<<32)), kills: map[string]int{}, count: map[string]int{}}
 	if len(w.images) > 0 {
-		c.deeds = newUpgrade(w).moves()
+		c.upgrade = newUpgrade(w)
+		c.deeds = c.upgrade.moves()
 		return c
 	}
 	manager, gateway := c.system("manager"), c.system("gateway")

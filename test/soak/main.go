@@ -111,14 +111,17 @@ func run(ctx context.Context, o options) ([]string, error) {
 	if err := w.talk(ctx, ledger, chaos); err != nil {
 		return nil, err
 	}
-	if len(o.images) > 0 {
-		if err := newUpgrade(w).finish(ctx); err != nil {
+	if chaos.upgrade != nil {
+		if err := chaos.upgrade.finish(ctx); err != nil {
 			return nil, err
 		}
 	}
 	log.Info("time is up: nobody talks and nothing is killed any more", "messages", len(ledger.all()), "answered",
 		ledger.answered())
 	end, problems := w.rest(ctx, ledger)
+	if chaos.upgrade != nil {
+		problems = append(problems, chaos.upgrade.missing()...)
+	}
 	for _, f := range followers {
 		problems = append(problems, f.end(ctx, end.chain(f.chat))...)
 	}

@@ -22,9 +22,25 @@ type upgrade struct {
 	core   kubernetes.Interface
 	images []string
 	log    *slog.Logger
+	// done counts the moves, by component and image.
+	done map[string]int
 }
 
-func newUpgrade(w *world) *upgrade { return &upgrade{core: w.core, images: w.images, log: w.log} }
+func newUpgrade(w *world) *upgrade {
+	return &upgrade{core: w.core, images: w.images, log: w.log, done: map[string]int{}}
+}
+
+// missing are the moves that were not made: the soak has then not seen them.
+func (u *upgrade) missing() (problems []string) {
+	for _, component := range []string{"manager", "gateway"} {
+		for _, image := range u.images {
+			if u.done[component+image] == 0 {
+				problems = append(problems, fmt.Sprintf("the %s was never moved to %s: give it more time", component, image))
+			}
+		}
+	}
+	return problems
+}
 
 // moves are its deeds: each moves a component to the other image.
 func (u *upgrade) moves() []deed {
@@ -60,6 +76,7 @@ func (u *upgrade) move(ctx context.Context, component string) (string, error) {
 			return "", fmt.Errorf("reading deployment %s: %w", name, err)
 		}
 	}
+	u.done[component+to]++
 	return to, nil
 }
 

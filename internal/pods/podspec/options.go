@@ -81,6 +81,9 @@ func (o *PodOptions) validate(path *field.Path) error {
 			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "Parley sets this label itself"))
 		}
 	}
+	if len(o.Resources.Claims) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("resources", "claims"), "pods of Parley have no resource claims"))
+	}
 	if strings.HasPrefix(o.PriorityClassName, "system-") {
 		errs = append(errs, field.Forbidden(path.Child("priorityClassName"), "system-* is reserved for the cluster"))
 	}

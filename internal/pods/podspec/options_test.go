@@ -79,6 +79,7 @@ func TestInvalidOptionsAreRejectedByField(t *testing.T) {
 		"generation: {priorityClassName: system-node-critical}":      "generation.priorityClassName: Forbidden",
 		"generation: {resources: {limits: {memory: lots}}}":          "quantities must match",
 		"generation: {imagePullSecrets: registry}":                   "cannot unmarshal",
+		"generation: {resources: {claims: [{name: gpu}]}}":           "generation.resources.claims: Forbidden",
 		"generation: {anyUser: true}":                                `unknown field "anyUser"`,
 	} {
 		if got, err := ParseOptions([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {

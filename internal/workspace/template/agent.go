@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"parley.dev/parley/internal/pods/podspec"
@@ -161,6 +162,13 @@ func (r *rendering) mount(c *corev1.Container) {
 			Name: volumePrefix + "agent", Image: r.settings.Image,
 			Command:      []string{"/workspace-agent", "copy-self", protocol.AgentDir + "/workspace-agent"},
 			VolumeMounts: []corev1.VolumeMount{{Name: volumePrefix + "agent", MountPath: protocol.AgentDir}},
+			// Namespaces with a quota take no container without.
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
+					corev1.ResourceMemory: resource.MustParse("16Mi")},
+				Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+					corev1.ResourceMemory: resource.MustParse("64Mi")},
+			},
 		}
 		restrict(&copier)
 		copier.SecurityContext.ReadOnlyRootFilesystem = new(true)

@@ -27,6 +27,8 @@ const Workers = 8
 
 // Options of a manager.
 type Options struct {
+	// Config is that of the manager's clients. It is for change to read.
+	Config      *rest.Config
 	Manager     ctrl.Options
 	Controllers controllers.Options
 	// Prepare is called before the manager starts; nil: nothing is.
@@ -41,6 +43,7 @@ type Options struct {
 // long as they like to start. change may change all of this.
 func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (stop func() error, err error) {
 	o := Options{
+		Config: cfg,
 		Manager: ctrl.Options{
 			Metrics:    metricsserver.Options{BindAddress: "0"},
 			Controller: config.Controller{SkipNameValidation: new(true)},
