@@ -21,7 +21,7 @@ go run ./hack/versions
 for module in . test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools hack/release; do
   (cd "$module" && go mod tidy -diff)
 done
-unformatted=$(gofmt -l api cmd controllers internal test hack)
+unformatted=$(gofmt -l api cmd config controllers internal test hack)
 if [ -n "$unformatted" ]; then
   printf 'Not formatted (run "make fmt"):\n%s\n' "$unformatted" >&2
   exit 1

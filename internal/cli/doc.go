@@ -6,6 +6,7 @@
 //   - verbs: kubectl chat with its verbs. A verb that only annotates a chat is a row of a table in request.go, one that
 //     sets a field a row of the other. root.go lists all verbs.
 //   - cluster: reads and watches Parley's objects, and connects to the gateway.
+//   - doctor: checks what was read of an installation, and selects the fields of a support archive.
 //   - render: prints chats, messages, calls, settings, usage and recordings.
 //   - terminal: escapes and styles output, and reads keys.
 //   - prior: reads earlier conversations, and defines the format of an export.

@@ -81,7 +81,7 @@ var pure = []string{
 	"internal/text/jsonschema", "internal/mcp/reference", "internal/generation/prompt",
 	"internal/generation/prompt/compaction", "internal/generation/advisor",
 	"internal/generation/observe/redact", "internal/generation/captions/wording", "internal/workspace/template",
-	"internal/workspace/life",
+	"internal/workspace/life", "internal/cli/doctor",
 }
 
 // ranks order what stands on what in a generation pod. Packages that are not here stand below all of them.

@@ -17,6 +17,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
+	"parley.dev/parley/internal/cli/doctor"
 	"parley.dev/parley/internal/cli/terminal"
 )
 
@@ -159,4 +160,27 @@ func PrintSpent(out io.Writer, by string, all []Spent) error {
 		row("SUM", sum)
 	}
 	return table.Flush()
+}
+
+// resultWords are the results of checks as people read them.
+var resultWords = map[doctor.Result]string{
+	doctor.OK: "ok", doctor.Warning: "warning", doctor.Failed: "failed", doctor.NotChecked: "not checked",
+}
+
+// PrintReport prints one line for each check, below the heading of its group, and the advice below the line.
+func PrintReport(out io.Writer, r *doctor.Report) {
+	group := ""
+	for i := range r.Checks {
+		f := &r.Checks[i]
+		if f.Group != group {
+			group = f.Group
+			fmt.Fprintln(out, group)
+		}
+		fmt.Fprintf(out, "  %-11s  %s: %s\n", resultWords[f.Result], f.Check, terminal.EscapeLine(flat(f.Message)))
+		if f.Advice != "" {
+			fmt.Fprintf(out, "  %-11s  -> %s\n", "", terminal.EscapeLine(flat(f.Advice)))
+		}
+	}
+	fmt.Fprintf(out, "\n%s: %d ok, %d failed, %s, %d not checked\n", Plural(len(r.Checks), "check"), r.Count(doctor.OK),
+		r.Count(doctor.Failed), Plural(r.Count(doctor.Warning), "warning"), r.Count(doctor.NotChecked))
 }

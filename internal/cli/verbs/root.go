@@ -50,6 +50,7 @@ var verbs = []struct {
 	{newDebug, []finder{allChats}},
 	{newDelete, []finder{allChats, messagesThat(anyMessage)}},
 	{newDeny, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
+	{newDoctor, nil},
 	{newEdit, []finder{openChats, messagesThat(isEditable)}},
 	{newExport, []finder{allChats}},
 	{newImport, nil},

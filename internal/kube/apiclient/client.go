@@ -128,6 +128,12 @@ func (r Resource[T, L]) Create(ctx context.Context, in *T) (*T, error) {
 	return r.into(ctx, r.on(r.rest.Post()).Body(object(in)))
 }
 
+// DryRunCreate has the API server check an object as for Create. It stores nothing.
+func (r Resource[T, L]) DryRunCreate(ctx context.Context, in *T) (*T, error) {
+	return r.into(ctx, r.on(r.rest.Post()).VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+		parameters).Body(object(in)))
+}
+
 // Update replaces an object, if it still has the resourceVersion of in, and returns it as it is stored.
 func (r Resource[T, L]) Update(ctx context.Context, in *T) (*T, error) {
 	accessor, err := meta.Accessor(in)
