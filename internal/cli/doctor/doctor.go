@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor decides from what was read of a cluster whether Parley is installed correctly. It is pure.
+// Package doctor decides from what was read of a cluster whether Parley is installed correctly, and which fields of
+// objects a support archive has. It is pure.
 package doctor
 
 import (

@@ -6,8 +6,10 @@ package verbs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ import (
 
 type doctorOptions struct {
 	probe   bool
+	bundle  string
 	timeout time.Duration
 }
 
@@ -34,8 +37,9 @@ func newDoctor(o *options) *cobra.Command {
 		Long: "Checks resource definitions, admission policies, rights, versions, the manager and the gateway, and whether " +
 			"the namespace has a model. Prints for each check what was found and what to do. A check that takes a right " +
 			"which you do not have is not made. Ends with 1 if a check failed.",
-		Example: "  kubectl chat doctor\n  kubectl chat doctor -n team-a --probe",
-		Args:    cobra.NoArgs,
+		Example: "  kubectl chat doctor\n  kubectl chat doctor -n team-a --probe\n" +
+			"  kubectl chat doctor -n team-a --bundle support.tar.gz",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.checkOutput(render.FormatJSON, render.FormatYAML); err != nil {
 				return err
@@ -49,6 +53,8 @@ func newDoctor(o *options) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&do.probe, "probe", false,
 		"create a chat with a short prompt, wait for the reply, and delete the chat; this costs a few tokens")
+	cmd.Flags().StringVar(&do.bundle, "bundle", "",
+		"also write a support archive (.tar.gz) with the report, objects, events and logs, without content and keys")
 	cmd.Flags().DurationVar(&do.timeout, "timeout", 2*time.Minute, "how long to wait for the reply")
 	return cmd
 }
@@ -71,8 +77,31 @@ func examine(ctx context.Context, s *session, do doctorOptions) error {
 	} else if err := s.Print(report); err != nil {
 		return err
 	}
+	if do.bundle != "" {
+		if err := writeBundle(ctx, s, do.bundle, installation, facts, report); err != nil {
+			return err
+		}
+	}
 	if failed := report.Count(doctor.Failed); failed > 0 {
 		return fmt.Errorf("%s of %d failed", render.Plural(failed, "check"), len(report.Checks))
+	}
+	return nil
+}
+
+// writeBundle writes a support archive into a file that does not exist yet.
+func writeBundle(ctx context.Context, s *session, name string, from cluster.Installation, facts *doctor.Facts,
+	report *doctor.Report) (err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("creating the support archive: %w", err)
+	}
+	missing, err := from.WriteArchive(ctx, file, facts, report)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	fmt.Fprintf(s.ErrOut, "wrote support archive %s\n", name)
+	if len(missing) > 0 {
+		fmt.Fprintf(s.ErrOut, "%s could not be read: see errors.txt in the archive\n", render.Plural(len(missing), "part"))
 	}
 	return nil
 }
