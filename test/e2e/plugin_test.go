@@ -14,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/doctor"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
@@ -80,6 +84,44 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 	w.shows("chat.parley.dev/broken deleted\n", "delete", "broken")
 	w.ends(0, "delete", "triage", "--yes")
 	w.ends(3, "show", "triage")
+}
+
+// TestDoctorPassesAndItsArchiveHasNoContent runs it as an administrator, and as a person who sees less.
+func TestDoctorPassesAndItsArchiveHasNoContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, reply(say("secret-reply")))
+	w.shows("ok           your rights: all are granted\n", "doctor")
+	file := filepath.Join(t.TempDir(), "support.tar.gz")
+	cmd := w.plugin("doctor", "-n", w.ns, "--service-account", "person", "--probe", "--bundle", file, "-o", "json")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.Getenv("KUBECONFIG"))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kubectl chat doctor: %v\n%s", err, out)
+	}
+	var report doctor.Report
+	check.OK(t, json.Unmarshal(out, &report))
+	results := map[doctor.Result][]string{}
+	for _, c := range report.Checks {
+		results[c.Result] = append(results[c.Result], c.Group+"/"+c.Check+": "+c.Message)
+	}
+	check.Equal(t, "checks that are not made", 1, len(results[doctor.NotChecked])) // The version of this build.
+	check.Contains(t, strings.Join(results[doctor.OK], "\n"), "Gateway/answer",
+		"Namespace/reply: a chat was answered after")
+	check.Equal(t, "requests to the model", 1, len(w.requests()))
+
+	files, err := exec.CommandContext(t.Context(), "tar", "-tzf", file).Output()
+	check.OK(t, err)
+	check.Contains(t, string(files), "/manager.log\n", "/gateway.log\n", "/generator.log\n", "/relay.log\n",
+		"namespaces/"+w.ns+"/chatmodelconfigs.json\n")
+	content, err := exec.CommandContext(t.Context(), "tar", "-xzOf", file).Output()
+	check.OK(t, err)
+	check.Contains(t, string(content), `"spec":`, `"msg":"`)
+	check.Lacks(t, string(content), "Reply with OK", "secret-reply", "sk-e2e")
+	var chats v1beta1.ChatList
+	w.eventually("the chat of the probe is deleted", func() bool {
+		check.OK(t, c.List(t.Context(), &chats, client.InNamespace(w.ns)))
+		return len(chats.Items) == 0
+	})
 }
 
 // completes checks that kubectl completes a word, with the program that docs/kubectl-chat.md has.
