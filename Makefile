@@ -261,7 +261,7 @@ test-integration: envtest-assets ## Run the tests that need a kube-apiserver and
 
 # Versions of Kubernetes in addition to that of all other tests: see docs/compatibility.md. Go's cache of test results does
 # not know which one a shared control plane has. What is skipped is printed.
-KUBERNETES_VERSIONS ?= 1.34.4
+KUBERNETES_VERSIONS ?= 1.33.13
 
 .PHONY: test-versions
 test-versions: ## Run the integration tests against KUBERNETES_VERSIONS, built from Go modules. Not in CI.

@@ -2,10 +2,10 @@
 # Builds etcd, kube-apiserver, kube-controller-manager and kubectl of another version of Kubernetes from Go modules. Keeps
 # them in the user's cache, and prints their folder, for KUBEBUILDER_ASSETS.
 #
-#   kubernetes-version.sh 1.34.4
+#   kubernetes-version.sh 1.33.13
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-version=${1:?"name a version of Kubernetes, such as 1.34.4"}
+version=${1:?"name a version of Kubernetes, such as 1.33.13"}
 GOTOOLCHAIN=$(sed -n 's/^toolchain //p' "$root/hack/localcluster/go.mod")
 GOFLAGS=$(sed -n 's/^GO_BUILD_FLAGS := //p' "$root/hack/go.mk")
 export GOTOOLCHAIN GOFLAGS GOWORK=off CGO_ENABLED=0
