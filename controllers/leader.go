@@ -18,8 +18,9 @@ import (
 )
 
 // A standby looks at the lease every retryPeriod, plus up to 1.2 times as much (client-go's jitter). It sees a renewal
-// that late, waits for leaseDuration, and looks once more: a killed leader is replaced within 4.9 s. A leader that stops
-// gives its lease up, and is replaced within 0.7 s. A leader keeps its lease while the API server answers within 2.5 s.
+// that late, waits for leaseDuration, and looks once more: a killed leader is replaced within 4.9 s. A leader that
+// stops gives its lease up, and is replaced within 0.7 s. A leader keeps its lease while the API server answers within
+// 2.5 s.
 const (
 	leaseDuration = 3500 * time.Millisecond
 	renewDeadline = 3200 * time.Millisecond

@@ -26,8 +26,8 @@ const (
 
 // AddPoliciesCheck keeps the manager from being ready until the API server enforces Parley's admission policies and
 // does not refuse all chats because it is starting. So a completed rollout of the manager means that chats can be
-// created. The check tries that with dry runs in the namespace, where the manager has its rights. It runs once: a later start of the API server
-// makes no manager unready, because programs retry then.
+// created. The check tries that with dry runs in a namespace where the manager has its rights. It runs once: a later
+// start of the API server makes no manager unready, because programs retry then.
 func AddPoliciesCheck(mgr ctrl.Manager, namespace string) error {
 	if err := newPoliciesCheck(mgr.GetClient(), namespace).addTo(mgr, "policies"); err != nil {
 		return fmt.Errorf("adding the check of the admission policies: %w", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/go-logr/logr"
 	_ "golang.org/x/crypto/x509roots/fallback" // for images without authorities, such as that of "make image"
 	"golang.org/x/net/http/httpproxy"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -211,26 +212,32 @@ func run(ctx context.Context, f flags) error {
 	defer tracer.Close(ctx)
 	f.complete(cluster)
 	f.controllers.Tracer = tracer
-	namespace := envOr("POD_NAMESPACE", "parley-system")
-	if f.leaderElect {
-		if err := controllers.ElectLeader(&f.manager, cfg, f.controllers.Scope, namespace); err != nil {
-			return err
-		}
-	}
-	mgr, err := controllers.NewManager(ctx, cfg, f.manager, f.controllers.Scope)
+	mgr, err := f.newManager(ctx, cfg)
 	if err != nil {
-		return err
-	}
-	if listed := f.controllers.Scope.Namespaces; len(listed) > 0 {
-		namespace = listed[0] // The manager has its rights there.
-	}
-	if err := controllers.AddPoliciesCheck(mgr, namespace); err != nil {
 		return err
 	}
 	if err := controllers.Setup(mgr, f.controllers); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// newManager returns the manager without controllers.
+func (f *flags) newManager(ctx context.Context, cfg *rest.Config) (ctrl.Manager, error) {
+	namespace, scope := envOr("POD_NAMESPACE", "parley-system"), f.controllers.Scope
+	if f.leaderElect {
+		if err := controllers.ElectLeader(&f.manager, cfg, scope, namespace); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err := controllers.NewManager(ctx, cfg, f.manager, scope)
+	if err != nil {
+		return nil, err
+	}
+	if len(scope.Namespaces) > 0 {
+		namespace = scope.Namespaces[0] // The manager has its rights there.
+	}
+	return mgr, controllers.AddPoliciesCheck(mgr, namespace)
 }
 
 // complete sets what follows from other flags, the environment and the cluster.

@@ -146,7 +146,7 @@ func denied(who string) func(*Facts) { return func(f *Facts) { f.Denied[who] = f
 func elected(holder string, ago time.Duration) func(*Facts) {
 	return func(f *Facts) {
 		managerOf(f).Args = []string{"--leader-elect"}
-		f.Lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)),
+		f.Lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder,
 			RenewTime: new(metav1.NewMicroTime(now.Add(-ago)))}
 	}
 }
@@ -175,8 +175,8 @@ func TestEachFaultIsFound(t *testing.T) {
 		"stamp missing": {func(f *Facts) { f.StampBindings.Items = nil }, "stamp: Warning: who creates and edits chats " +
 			"and messages is not recorded: there is no MutatingAdmissionPolicy, or no binding, parley-created-by, " +
 			"parley-edited-by"},
-		"old Kubernetes": {func(f *Facts) { f.Kubernetes.GitVersion = "v1.33.9+k3s1" },
-			"kubernetes: Failed: Kubernetes is v1.33.9+k3s1, and Parley needs 1.34.0 or later"},
+		"old Kubernetes": {func(f *Facts) { f.Kubernetes.GitVersion = "v1.32.9+k3s1" },
+			"kubernetes: Failed: Kubernetes is v1.32.9+k3s1, and Parley needs 1.33.0 or later"},
 		"different images": {func(f *Facts) { f.Pods.Items[1].Spec.Containers[0].Image = "parley:old" },
 			"images: Warning: the manager runs " + image + ", the gateway parley:old"},
 		"old generation pods": {func(f *Facts) { f.Generation.Items[0].Spec.Containers[0].Image = "parley:old" },
@@ -197,7 +197,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		}, "Manager/restarts: Warning: pod parley-manager-0 restarted in the last 10 minutes: OOMKilled, exit code 137"},
 		"other namespaces": {func(f *Facts) { managerOf(f).Args = []string{"--verbose", "--namespaces=a,b"} },
 			"Manager/namespaces: Failed: it works for a, b, and not for team"},
-		"no leader": {elected("pod", time.Minute), "leader: Failed: no replica holds the Lease manager.parley.dev"},
+		"no leader": {elected("pod", 2*time.Minute), "leader: Failed: no replica holds the Lease manager.parley.dev"},
 		"manager without rights": {denied(Manager), "Manager/rights: Failed: service account parley-system/parley-manager " +
 			"may not get chats.parley.dev in all namespaces"},
 		"caller without rights": {denied(Caller), "your rights: Failed: you may not get chats.parley.dev in namespace team"},
