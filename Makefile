@@ -204,6 +204,22 @@ release-check: ## Check a finished release: run its programs, also for other arc
 	@hack/setup.sh release
 	cd hack/release && $(GO_TEST) -count=1 -v -run=^TestRelease . -release=$(BIN)/release/$(VERSION)
 
+INSTALL := $(BIN)/install
+# The newest version of the changelog, because a release has its notes.
+INSTALL_VERSION = $(shell sed -n 's/^## \(v.*\)/\1/p; T; q' CHANGELOG.md)
+ON_THE_NODE = $(if $(CLUSTER_SUDO),$(CLUSTER_SUDO) --preserve-env) $(DEVCLUSTER) exec
+
+.PHONY: test-install
+test-install: cluster-down on-cluster ## Make a release, and install it with kustomize and Helm on a fresh local cluster. Not in CI. Takes INSTALL_FLAGS.
+	@hack/setup.sh install
+	cd hack/release && $(GO_BUILD) -o $(INSTALL)/ . helm.sh/helm/v4/cmd/helm
+	$(INSTALL)/release -root=$(CURDIR) -version=$(INSTALL_VERSION) -registry=registry.parley.test:5000/team \
+	  -out=$(INSTALL)/$(INSTALL_VERSION) -only=linux/$(shell go env GOARCH)
+	cd hack/release && RELEASE=$(INSTALL)/$(INSTALL_VERSION) MAKE_RELEASE=$(INSTALL)/release HELM=$(INSTALL)/helm \
+	  KUBECTL=$(ON_KUBECTL) KUBECTL_CHAT=$(BIN)/kubectl-chat KUBECONFIG=$(ON_KUBECONFIG) \
+	  $(GO_TEST) -count=1 -v -exec="$(ON_THE_NODE)" ./install $(INSTALL_FLAGS)
+	$(off_cluster)
+
 ##@ Checking
 
 .PHONY: verify

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing: what the local cluster is built and run with, with the argument "tests"
-# what the tests need in addition, and with "release" what the check of a release needs.
+# what the tests need in addition, with "release" what the check of a release needs, and with "install" what the tests of
+# installations need.
 set -euo pipefail
 
 packages=(
@@ -23,6 +24,11 @@ if [ "${1:-}" = release ]; then
   packages+=(qemu-user-static openssl) # runs programs for other architectures; verifies signatures
 fi
 
+if [ "${1:-}" = install ]; then
+  # A registry, the file with its users, a proxy, and the certificate of both. The tests start the servers.
+  packages+=(docker-registry apache2-utils nginx openssl)
+fi
+
 say() { echo "setup: $*" >&2; }
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -42,6 +48,13 @@ fi
 
 say "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
+# A package of a server starts it, unless this program says that it may not.
+policy=/usr/sbin/policy-rc.d
+if [ "${1:-}" = install ] && [ ! -e $policy ]; then
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod +x $policy
+  trap 'rm $policy' EXIT
+fi
 install_missing() { apt-get install -y -qq --no-install-recommends "${missing[@]}"; }
 # The package lists may be absent or old: update them only if the first try fails.
 if ! out=$(install_missing 2>&1) && ! out=$(apt-get update -qq 2>&1 && install_missing 2>&1); then

@@ -44,7 +44,11 @@ func main() {
 	flag.StringVar(&o.key, "key", "", "PEM file with the private ECDSA key (P-256) that signs the checksums")
 	push := flag.String("push", "", "OCI layout to push to the registry as NAME:VERSION, in place of making a release")
 	insecure := flag.Bool("insecure", false, "push to a registry over plain HTTP")
+	only := flag.String("only", "", "platform, such as linux/amd64, for which the release is made in place of all")
 	flag.Parse()
+	if *only != "" {
+		architectures, platforms = []string{filepath.Base(*only)}, []string{*only}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.check()
 	switch {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"syscall"
 
 	"parley.dev/parley/hack/localcluster/internal/boot"
@@ -23,7 +24,8 @@ var commands = map[string]func(ctx context.Context, m cluster.Manager, args []st
 	"up":      up,
 	"down":    func(ctx context.Context, m cluster.Manager, _ []string) error { return hint(m.Down(ctx)) },
 	"load":    func(ctx context.Context, m cluster.Manager, args []string) error { return hint(m.Load(ctx, args)) },
-	"kubectl": kubectl,
+	"kubectl": program(cluster.Manager.Kubectl),
+	"exec":    program(cluster.Manager.Exec),
 	"status":  func(ctx context.Context, m cluster.Manager, _ []string) error { return hint(m.Status(ctx, os.Stdout)) },
 	"restart": restart,
 	"restart-apiserver": func(ctx context.Context, m cluster.Manager, _ []string) error {
@@ -78,12 +80,16 @@ func openEgress(ctx context.Context, m cluster.Manager, args []string) error {
 	return nil
 }
 
-func kubectl(ctx context.Context, m cluster.Manager, args []string) error {
-	cmd, err := m.Kubectl(ctx, args)
-	if err != nil {
-		return hint(err)
+// program runs a program until it ends.
+func program(prepare func(cluster.Manager, context.Context, []string) (*exec.Cmd, error),
+) func(context.Context, cluster.Manager, []string) error {
+	return func(ctx context.Context, m cluster.Manager, args []string) error {
+		cmd, err := prepare(m, ctx, args)
+		if err != nil {
+			return hint(err)
+		}
+		return cmd.Run()
 	}
-	return cmd.Run()
 }
 
 // hint adds what to do about an error that a person can do something about.

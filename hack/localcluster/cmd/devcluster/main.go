@@ -8,6 +8,7 @@
 //	devcluster down                  stop it and remove everything but the logs
 //	devcluster load IMAGE.tar...     import images, e.g. made by ocipack
 //	devcluster kubectl ARGS...       run kubectl against it
+//	devcluster exec COMMAND...       run a command on the node, with its network, files and processes
 //	devcluster egress ORIGIN         let pods reach an origin such as https://api.openai.com; prints its URL for them
 //	devcluster status                say what runs; exit status 1 if it is not up and healthy
 //	devcluster restart COMPONENT     kill one of its programs as a crash would, and wait until all is well again
@@ -34,6 +35,7 @@ const usage = `usage: devcluster [-dir DIR] [-bin DIR] COMMAND
   down                stop it and remove everything but its logs
   load IMAGE.tar...   import container images
   kubectl ARGS...     run kubectl against it
+  exec COMMAND...     run a command on the node, with its network, files and processes
   egress ORIGIN       let pods reach an origin such as https://api.openai.com; prints its URL for them
   status              say what runs; exit status 1 if it is not up and healthy
   restart COMPONENT   kill one of its programs, and wait until all is well again

@@ -19,10 +19,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"parley.dev/parley/hack/localcluster/internal/apiclient"
+	"parley.dev/parley/hack/localcluster/internal/boot"
 	"parley.dev/parley/hack/localcluster/internal/cgroup"
 	"parley.dev/parley/hack/localcluster/internal/component"
 	"parley.dev/parley/hack/localcluster/internal/layout"
@@ -171,6 +173,24 @@ func (m Manager) Load(ctx context.Context, tars []string) error {
 		m.say("loaded %s", tar)
 	}
 	return nil
+}
+
+// Exec is a command on the node, ready to run: in all namespaces of the cluster's first process. What it starts ends
+// with the cluster.
+func (m Manager) Exec(ctx context.Context, args []string) (*exec.Cmd, error) {
+	s, err := m.running()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target=" + strconv.Itoa(s.Init.PID),
+		"--mount", "--net", "--pid", "--ipc", "--uts", "--wdns=" + dir, "--"}, args...)...)
+	cmd.Env = append(os.Environ(), boot.InsideVariable+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd, nil
 }
 
 // Kubectl is kubectl for this cluster, ready to run.

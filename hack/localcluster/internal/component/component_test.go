@@ -34,7 +34,8 @@ func rendered(t *testing.T, base string) []byte {
 func TestConfigurationFilesHoldTheClustersOwnPlaces(t *testing.T) {
 	for file, wants := range map[string][]string{
 		"containerd.toml": {`BinaryName = "/cache/cluster-1/node/runc"`, `bin_dirs = ["/cache/cluster-1/node/cni"]`,
-			`sandbox = "localhost/pause:dev"`, `conf_dir = "/etc/cni/net.d"`},
+			`sandbox = "localhost/pause:dev"`, `config_path = "/etc/containerd/certs.d"`,
+			`conf_dir = "/etc/cni/net.d"`},
 		"kubelet.yaml": {`cgroupRoot: "/` + cluster.Cgroup() + `"`, `clientCAFile: "/src/.parley/cluster/pki/ca.crt"`,
 			"unix:///run/containerd/containerd.sock"},
 	} {
