@@ -20,7 +20,7 @@ import (
 // says to set it.
 const three = `
 resources: [CONFIG/default]
-components: [CONFIG/profiling, CONFIG/tracing, CONFIG/sharding]
+components: [CONFIG/profiling, CONFIG/tracing, CONFIG/pods, CONFIG/sharding]
 patches:
 - target: {kind: StatefulSet, name: parley-manager}
   patch: |-
@@ -57,9 +57,10 @@ func TestTheComponentMakesAManagerOfEachShard(t *testing.T) {
 			values[variable.Name] = from.FieldRef.FieldPath
 		}
 	}
+	args := []string{"--health-address=:8081", "--profiling", "--pods-config=/etc/parley/pods.yaml"}
 	if *set.Spec.Replicas != 3 || values["PARLEY_TOTAL_SHARDS"] != "3" ||
 		values["PARLEY_SHARD"] != "metadata.labels['"+appsv1.PodIndexLabel+"']" ||
-		values["PARLEY_TRACE_GENERATION_PODS"] != "true" || !slices.Equal(container.Args, []string{"--profiling"}) {
+		values["PARLEY_TRACE_GENERATION_PODS"] != "true" || !slices.Equal(container.Args, args) {
 		t.Errorf("%d managers have the arguments %v and the variables %v", *set.Spec.Replicas, container.Args, values)
 	}
 }

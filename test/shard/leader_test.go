@@ -104,7 +104,7 @@ func TestLeaderStaysWhileAPIServerIsSlow(t *testing.T) {
 	leader := replica(t, shardsOf(1)[0], func(next http.RoundTripper) http.RoundTripper {
 		return slowLeases{next, &answered}
 	})
-	k := talkIn(t, namespaces(t, "slow", 1, 1), 0)
+	k := talkIn(t, namespaces(t, "slow-lease", 1, 1), 0)
 	k.comeFar(1)
 	renewed := answered.Load()
 	eventually(t, "the lease is renewed", func() bool { return answered.Load() >= renewed+4 })
