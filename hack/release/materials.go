@@ -118,7 +118,7 @@ func (o *options) pageModule() (*module, error) {
 // licenceFile matches the names of files with licences and notices.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([._-].*)?$`)
 
-// readLicences reads the licence files of modules from Go's module cache. A module without one is an error: nobody may
+// readLicences reads the licence files of modules from Go's module cache. A module without one is an error: no one may
 // distribute it.
 func (o *options) readLicences(ctx context.Context, modules []*module) error {
 	args := []string{"mod", "download", "-json"}

@@ -36,19 +36,17 @@ Takes a dict: root, object.
 {{- end -}}
 
 {{/*
-Prints the objects of a file of config/.
-Takes a dict: root, file, and optionally kinds (of these alone) or except (of all others).
+Prints the objects of a file of config/. Takes a dict: root, file, and optionally kind (of this kind alone) and labels.
 */}}
 {{- define "parley.objects" -}}
 {{- $root := .root -}}
-{{- $kinds := .kinds -}}
-{{- $except := .except -}}
+{{- $kind := .kind -}}
+{{- $labels := .labels -}}
 {{- range $document := splitList "\n---\n" ($root.Files.Get .file) -}}
 {{- $o := fromYaml $document -}}
-{{- if $o.kind -}}
-{{- if and (or (not $kinds) (has $o.kind $kinds)) (not (has $o.kind ($except | default list))) -}}
+{{- if and $o.kind (or (not $kind) (eq $o.kind $kind)) -}}
+{{- include "parley.set" (list $o.metadata "labels" $labels) -}}
 {{- include "parley.object" (dict "root" $root "object" $o) -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -60,6 +60,11 @@ func newDoctor(o *options) *cobra.Command {
 }
 
 func examine(ctx context.Context, s *session, do doctorOptions) error {
+	if do.bundle != "" { // Before the probe, which costs time and tokens.
+		if _, err := os.Lstat(do.bundle); err == nil {
+			return fmt.Errorf("creating the support archive %s: the file exists: name another one, or remove it", do.bundle)
+		}
+	}
 	var reply time.Duration
 	var noReply error
 	if do.probe { // First, since it has the pod started whose image and logs are of interest.
