@@ -165,12 +165,12 @@ agent-sandbox:
 	@cd hack/agent-sandbox && $(GO_BUILD) -o $(BIN)/ sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
 
 .PHONY: generate
-generate: ## Generate deep copies, resource definitions, docs/status.md, docs/tools.md, docs/errors.md, docs/gateway-openapi.json and the dashboard.
+generate: ## Generate deep copies, resource definitions, docs/reference/status.md, docs/reference/tools.md, docs/reference/errors.md, docs/reference/gateway-openapi.json and the dashboard.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
-	go run ./hack/gen/status -o docs/status.md
-	go run ./hack/gen/tools -o docs/tools.md
-	go run ./hack/gen/errors -o docs/errors.md
-	go run ./hack/gen/openapi -o docs/gateway-openapi.json
+	go run ./hack/gen/status -o docs/reference/status.md
+	go run ./hack/gen/tools -o docs/reference/tools.md
+	go run ./hack/gen/errors -o docs/reference/errors.md
+	go run ./hack/gen/openapi -o docs/reference/gateway-openapi.json
 	go run ./hack/gen/dashboard -o config/grafana/parley.json
 
 .PHONY: versions
@@ -278,7 +278,7 @@ screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
 	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(SHARED_CLUSTER) $(GO_TEST_RACE) -parallel=8)
 
-# Versions of Kubernetes in addition to that of all other tests: see docs/compatibility.md. Go's cache of test results does
+# Versions of Kubernetes in addition to that of all other tests: see docs/reference/compatibility.md. Go's cache of test results does
 # not know which one a shared control plane has. What is skipped is printed.
 KUBERNETES_VERSIONS ?= 1.33.13
 

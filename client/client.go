@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client talks to chats by the gateway: it follows their streams (docs/stream.md) and does what people do with
-// chats (docs/gateway.md). It needs a token and no Kubernetes client.
+// Package client talks to chats by the gateway: it follows their streams (docs/reference/stream.md) and does what
+// people do with chats (docs/reference/gateway.md). It needs a token and no Kubernetes client.
 package client
 
 import (
@@ -147,8 +147,8 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return response, nil
 }
 
-// Error is a refusal of the gateway. docs/stream.md lists its own reasons; those of the API server are as with kubectl,
-// such as AlreadyExists and Conflict.
+// Error is a refusal of the gateway. docs/reference/stream.md lists its own reasons; those of the API server are as
+// with kubectl, such as AlreadyExists and Conflict.
 type Error struct {
 	// Status of the answer in HTTP.
 	Status int

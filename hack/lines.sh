@@ -15,7 +15,8 @@ tracked() { git ls-files | grep -E "$1" | grep -vE "$2" || true; }
 
 product="$tests|^hack/|$generated|$vendored"
 page='^internal/gateway/page/ui/'
-generated_docs='^docs/(status|tools|errors)\.md$'
+generated_docs='^docs/reference/(status|tools|errors)\.md$'
+decisions='^docs/decisions/'
 row() { printf '%-58s %7d %s\n' "$1" "$2" "$3"; }
 
 row 'product: Go without tests, test/, hack/, zz_generated*' "$(tracked '\.go$' "$product" | lines)" lines
@@ -25,6 +26,7 @@ row 'tests: Go tests, Go in test/' "$(tracked "$tests" '^hack/' | grep '\.go$' |
 row 'tests: TypeScript of plugins/headlamp' "$(tracked '\.test\.tsx?$' '^hack/' | lines)" lines
 row 'tools: Go in hack/ with its tests' "$(tracked '^hack/.*\.go$' "$generated" | lines)" lines
 row 'generated: zz_generated*.go' "$(tracked "$generated" '^$' | lines)" lines
-row 'docs: docs/*.md without generated ones, README, CONTRIBUTING' \
-  "$(tracked '^(docs/[^/]*|README|CONTRIBUTING)\.md$' "$generated_docs" | words)" words
-row 'docs: generated (docs/status.md, tools.md, errors.md)' "$(tracked "$generated_docs" '^$' | words)" words
+row 'docs: docs/ without the next two, README, CONTRIBUTING' \
+  "$(tracked '^(docs/.*|README|CONTRIBUTING)\.md$' "$generated_docs|$decisions" | words)" words
+row 'docs: decisions' "$(tracked "$decisions" '^$' | words)" words
+row 'docs: generated' "$(tracked "$generated_docs" '^$' | words)" words

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stream has the events that the gateway streams, as they go over the wire. docs/stream.md says when each
-// comes, and what of it may be relied on; the gateway, its clients and that page are held to these types.
+// Package stream has the events that the gateway streams, as they go over the wire. docs/reference/stream.md says when
+// each comes, and what of it may be relied on; the gateway, its clients and that page are held to these types.
 package stream
 
 import (

@@ -10,7 +10,7 @@ import (
 )
 
 // ChatTools says which tools the model may call.
-// +kubebuilder:validation:XValidation:rule="!has(self.allow) || self.allow.all(p, p.endsWith('*') || p.contains('__') || (has(self.client) && self.client.exists(c, c.name == p)) || p in ['current_time', 'ask_user_question', 'propose_plan', 'spawn_agent', 'message_agent', 'interrupt_agent', 'list_agents', 'list_subagent_models', 'wait_agent', 'advisor', 'web_search', 'code_execution', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file', 'k8s_get', 'k8s_list', 'k8s_describe', 'k8s_logs', 'k8s_events', 'k8s_apply', 'k8s_delete'])",message="allow has a name that no tool has: docs/tools.md lists Parley's own, those of an MCP server are server__tool, and one that another object brings needs a * at its end"
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || self.allow.all(p, p.endsWith('*') || p.contains('__') || (has(self.client) && self.client.exists(c, c.name == p)) || p in ['current_time', 'ask_user_question', 'propose_plan', 'spawn_agent', 'message_agent', 'interrupt_agent', 'list_agents', 'list_subagent_models', 'wait_agent', 'advisor', 'web_search', 'code_execution', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file', 'k8s_get', 'k8s_list', 'k8s_describe', 'k8s_logs', 'k8s_events', 'k8s_apply', 'k8s_delete'])",message="allow has a name that no tool has: docs/reference/tools.md lists Parley's own, those of an MCP server are server__tool, and one that another object brings needs a * at its end"
 // +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.approval) || !self.client.exists(c, c.name in self.approval)",message="a client decides itself about the calls of its tools: leave them out of approval"
 // +kubebuilder:validation:XValidation:rule="!has(self.provider) || !has(self.client) || self.client.all(c, !(c.name == 'web_search' && 'WebSearch' in self.provider) && !(c.name == 'code_execution' && 'CodeExecution' in self.provider))",message="web_search and code_execution are the names of the provider's own tools: choose another one for the client's"
 type ChatTools struct {
@@ -139,7 +139,7 @@ const (
 )
 
 // Tools that work in the workspace of the chat's family. They are offered to chats that have one.
-// docs/tools.md has what each does.
+// docs/reference/tools.md has what each does.
 const (
 	// BuiltInExecute runs a command.
 	BuiltInExecute BuiltInTool = "execute"

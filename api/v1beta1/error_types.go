@@ -9,8 +9,8 @@ import (
 )
 
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
-// Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
-// it means and what to do.
+// Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/reference/errors.md says of
+// each what it means and what to do.
 // +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderTimeout;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;EmptyReply;ReplyFailed;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;OutputSchemaInvalid;OutputInvalid;ConfigMapNotFound;HistoryInconsistent;AttemptsExhausted;GenerationPodLost;ResultNameConflict;StateInvalid;ParentNotFound;SubChatLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
 type ErrorReason string
 

@@ -22,7 +22,8 @@ const (
 	OutcomeInterrupted GenerationOutcome = "Interrupted"
 )
 
-// ReplyOutcome is how a model's reply ended. docs/errors.md has the finish reasons of each provider that lead to it.
+// ReplyOutcome is how a model's reply ended. docs/reference/errors.md has the finish reasons of each provider that lead
+// to it.
 // +kubebuilder:validation:Enum=Complete;ToolCalls;MaxTokensReached;Filtered;Refused;Paused;Empty;Failed
 type ReplyOutcome string
 

@@ -20,7 +20,8 @@ const (
 // of the namespace: with its rights, and no others.
 type KubernetesAccess struct {
 	// serviceAccountName names the service account of the namespace as which the model works. Whoever writes this must be
-	// allowed to impersonate it, and the namespace must let its generation pods have tokens of it: docs/kubernetes.md.
+	// allowed to impersonate it, and the namespace must let its generation pods have tokens of it:
+	// docs/how-to/kubernetes.md.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a service account has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as fixer"

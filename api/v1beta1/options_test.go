@@ -17,7 +17,7 @@ import (
 // optionsInDocs are the names in the rows of the table of providerOptions, by member.
 func optionsInDocs(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/chatmodelconfig.md")
+	page, err := os.ReadFile("../../docs/reference/chatmodelconfig.md")
 	if err != nil {
 		t.Fatal(err)
 	}

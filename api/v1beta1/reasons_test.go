@@ -56,7 +56,7 @@ func constants(t *testing.T, file, typeName string) (values []string) {
 // inTables are the words in code spans of a column, in all tables of the page that have it.
 func inTables(t *testing.T, page, column string) (words []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
+	text, err := os.ReadFile("../../docs/reference/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +96,12 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 		"conditions of a ChatMessage":    {"chatmessage_conditions.go", reason, "chatmessage.md", "reason", ofChat},
 		"conditions of ChatModelConfigs": {"chatmodelconfig_conditions.go", reason, "chatmodelconfig.md", "reason", nil},
 		"conditions of quotas":           {"chatquota_conditions.go", reason, "chatquota.md", "reason", nil},
-		"conditions of a Workspace":      {"workspace_conditions.go", reason, "workspaces.md", "reason", nil},
-		"conditions of a ToolApproval": {"toolapproval_conditions.go", reason, "steering.md", "reason",
+		"conditions of a Workspace":      {"workspace_conditions.go", reason, "../how-to/workspaces.md", "reason", nil},
+		"conditions of a ToolApproval": {"toolapproval_conditions.go", reason, "../how-to/steering.md", "reason",
 			constants(t, "turn_types.go", "CallsCanceledReason")},
 		"condition types of a Chat":           {"chat_conditions.go", "", "chat.md", "condition", nil},
 		"condition types of ChatModelConfigs": {"chatmodelconfig_conditions.go", "", "chatmodelconfig.md", "condition", nil},
-		"reasons of MCP servers":              {"mcp_account_types.go", "MCPServerReason", "mcp.md", "reason", nil},
+		"reasons of MCP servers":              {"mcp_account_types.go", "MCPServerReason", "../how-to/mcp.md", "reason", nil},
 		"errors":                              {"error_types.go", failure, "errors.md", "reason", nil},
 		"Events":                              {"events.go", event, "observability.md", "reason", nil},
 		"actions of Events":                   {"events.go", action, "observability.md", "action", nil},
@@ -116,12 +116,12 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 			}
 			for value := range maps.Keys(want) {
 				if !got[value] {
-					t.Errorf("docs/%s does not name %s", c.page, value)
+					t.Errorf("docs/reference/%s does not name %s", c.page, value)
 				}
 			}
 			for word := range maps.Keys(got) {
 				if !want[word] && !slices.Contains(c.also, word) {
-					t.Errorf("docs/%s names %s, which is no constant", c.page, word)
+					t.Errorf("docs/reference/%s names %s, which is no constant", c.page, word)
 				}
 			}
 		})

@@ -169,11 +169,11 @@ func TestReleaseProgramsPrintTheirVersion(t *testing.T) {
 	}
 }
 
-// verify runs a command of docs/installing.md in the folder of a release.
+// verify runs a command of docs/how-to/installing.md in the folder of a release.
 func verify(t *testing.T, dir, command string) {
 	t.Helper()
-	if !bytes.Contains(readFile(t, root, "docs", "installing.md"), []byte("\n    "+command+"\n")) {
-		t.Errorf("docs/installing.md does not have the command %s", command)
+	if !bytes.Contains(readFile(t, root, "docs", "how-to", "installing.md"), []byte("\n    "+command+"\n")) {
+		t.Errorf("docs/how-to/installing.md does not have the command %s", command)
 	}
 	check := exec.CommandContext(t.Context(), "bash", "-c", command)
 	check.Dir = dir

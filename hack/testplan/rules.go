@@ -39,8 +39,8 @@ var rules = []rule{
 	{"hack/boilerplate.go.txt", []string{verify}},
 	{"config/crd", []string{verify}},
 	{"config/grafana", []string{verify, dashboards}},
-	{"docs/status.md", []string{verify}},
-	{"docs/tools.md", []string{verify}},
+	{"docs/reference/status.md", []string{verify}},
+	{"docs/reference/tools.md", []string{verify}},
 	{"internal/gateway/page/ui", []string{page, verify}},
 	{"plugins/headlamp", []string{headlamp}},
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gateway serves people and programs over HTTP: streams of chats as server-sent events, the operations of
-// package rest, the protocols of package compat, and the page. docs/stream.md describes the streams.
+// package rest, the protocols of package compat, and the page. docs/reference/stream.md describes the streams.
 //
 // It keeps no state of its own. Packages follow and chatlist make the events and resume streams. Package auth
 // authorizes listeners, and the permission is checked again while a stream lasts. A slow client is disconnected and

@@ -212,7 +212,7 @@ func TestATraceparentIsReadStrictly(t *testing.T) {
 }
 
 func TestTheDocumentationNamesEveryMetricAndItsLabels(t *testing.T) {
-	page, err := os.ReadFile("../../docs/observability.md")
+	page, err := os.ReadFile("../../docs/reference/observability.md")
 	check.OK(t, err)
 	rows := map[string]string{}
 	for line := range strings.Lines(string(page)) {
@@ -240,7 +240,7 @@ func TestTheDocumentationNamesEveryMetricAndItsLabels(t *testing.T) {
 }
 
 func TestTheDocumentationNamesEveryAttribute(t *testing.T) {
-	page, err := os.ReadFile("../../docs/observability.md")
+	page, err := os.ReadFile("../../docs/reference/observability.md")
 	check.OK(t, err)
 	names, err := os.ReadFile("names.go")
 	check.OK(t, err)

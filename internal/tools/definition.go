@@ -53,7 +53,7 @@ type Definition struct {
 	InputSchema map[string]any
 	// Traits determine to which chats it is offered, and how its calls are run.
 	Traits
-	// Reference is its section in docs/tools.md. Every built-in tool has one.
+	// Reference is its section in docs/reference/tools.md. Every built-in tool has one.
 	Reference Reference
 
 	// client is what the tool was defined by, if a client of the chat runs it.

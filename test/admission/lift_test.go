@@ -78,8 +78,8 @@ func TestManagerInAnotherReleaseNamespaceWritesStatus(t *testing.T) {
 	})
 }
 
-// TestManagerOfOneNamespaceIsTheManagerThere binds the manager's rights as docs/installing.md has it for a list of
-// namespaces.
+// TestManagerOfOneNamespaceIsTheManagerThere binds the manager's rights as docs/how-to/installing.md has it for a list
+// of namespaces.
 func TestManagerOfOneNamespaceIsTheManagerThere(t *testing.T) {
 	limited := actor{name: "the manager of one namespace", namespace: "limited", account: "parley-manager"}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: limited.account, Namespace: limited.namespace}}

@@ -232,17 +232,17 @@ func alerts(t *testing.T) map[string]parser.Expr {
 }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
-	text, err := os.ReadFile(testcluster.Path("docs", "alerts.md"))
+	text, err := os.ReadFile(testcluster.Path("docs", "reference", "alerts.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, rule := range alertRules(t) {
-		url := "https://parley.dev/docs/alerts#" + strings.ToLower(rule.Alert)
+		url := "https://parley.dev/docs/reference/alerts#" + strings.ToLower(rule.Alert)
 		if rule.Annotations["runbook_url"] != url || rule.Annotations["summary"] == "" {
 			t.Errorf("%s has the annotations %v", rule.Alert, rule.Annotations)
 		}
 		if !strings.Contains(string(text), "\n## "+rule.Alert+"\n") {
-			t.Errorf("docs/alerts.md has no section %s", rule.Alert)
+			t.Errorf("docs/reference/alerts.md has no section %s", rule.Alert)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func install(ctx context.Context) (end func(), err error) {
 	return nil, cluster.Install(ctx, testcluster.Path("config", "default"))
 }
 
-// allowActions gives Argo CD's account the rights that docs/dashboards.md says it needs, and no others.
+// allowActions gives Argo CD's account the rights that docs/how-to/dashboards.md says it needs, and no others.
 func allowActions(ctx context.Context) (end func(), err error) {
 	meta := metav1.ObjectMeta{Name: "argocd-actions"}
 	for _, o := range []client.Object{

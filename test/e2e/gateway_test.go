@@ -28,7 +28,7 @@ type outside struct {
 	gateway, namespace, token string
 }
 
-// byGateway forwards a port to the gateway, as docs/stream.md says.
+// byGateway forwards a port to the gateway, as docs/reference/stream.md says.
 func (w *world) byGateway() outside {
 	w.t.Helper()
 	forward := exec.CommandContext(w.t.Context(), cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "--kubeconfig", w.kubeconfig,

@@ -50,7 +50,7 @@ const fixLength = 2 + 1 + 2 + 3 + 3 + 1
 // setUp runs the commands of the page as an administrator does, in this namespace.
 func (w *world) setUp() {
 	w.t.Helper()
-	page, err := os.ReadFile(testcluster.Path("docs", "kubernetes.md"))
+	page, err := os.ReadFile(testcluster.Path("docs", "how-to", "kubernetes.md"))
 	check.OK(w.t, err)
 	_, section, _ := strings.Cut(string(page), "## Set it up\n")
 	section, _, _ = strings.Cut(section, "\n`config/samples")

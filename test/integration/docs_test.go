@@ -80,7 +80,7 @@ func manifests(t *testing.T, page string) (objects []*unstructured.Unstructured)
 
 func TestTheManifestsOfTheDocsAreTaken(t *testing.T) {
 	ns, taken := bareNamespace(t), 0
-	pages, err := filepath.Glob("../../docs/*.md")
+	pages, err := filepath.Glob("../../docs/*/*.md")
 	check.OK(t, err)
 	strict := client.WithFieldValidation(cluster.Client, "Strict")
 	for _, page := range pages {

@@ -17,7 +17,9 @@ import (
 const longSentence, mostLong = 25, 15
 
 // generatedPages are written by hack/gen.
-var generatedPages = []string{"../../docs/errors.md", "../../docs/status.md", "../../docs/tools.md"}
+var generatedPages = []string{
+	"../../docs/reference/errors.md", "../../docs/reference/status.md", "../../docs/reference/tools.md",
+}
 
 // allPages is all Markdown of the repository, by its path.
 func allPages(t *testing.T) map[string]string {

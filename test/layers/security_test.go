@@ -20,7 +20,7 @@ var (
 
 // TestSecurityPageNamesExistingTests holds what the page says to be shown to its tests.
 func TestSecurityPageNamesExistingTests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../docs/explanation/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Events of a chat, as docs/stream.md has them.
+// Events of a chat, as docs/reference/stream.md has them.
 
 type fields = map[string]any
 

@@ -78,7 +78,7 @@ func user(name string) (*rest.Config, *places) {
 	return cfg, asked
 }
 
-// allowIn gives the user the rights of the manager in these namespaces alone, as docs/installing.md says.
+// allowIn gives the user the rights of the manager in these namespaces alone, as docs/how-to/installing.md says.
 func allowIn(t *testing.T, user string, namespaces []string) {
 	t.Helper()
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}

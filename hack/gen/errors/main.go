@@ -1,11 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes docs/errors.md from the rules that classify errors and the table of finish reasons, so that the
-// page cannot say anything else.
+// Command gen writes docs/reference/errors.md from the rules that classify errors and the table of finish reasons, so
+// that the page cannot say anything else.
 //
-//	go run ./hack/gen/errors -o docs/errors.md          writes the page
-//	go run ./hack/gen/errors -o docs/errors.md -check   fails when the page differs
+//	go run ./hack/gen/errors -o docs/reference/errors.md          writes the page
+//	go run ./hack/gen/errors -o docs/reference/errors.md -check   fails when the page differs
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 var page string
 
 func main() {
-	out := flag.String("o", "docs/errors.md", "the file to write or to check")
+	out := flag.String("o", "docs/reference/errors.md", "the file to write or to check")
 	check := flag.Bool("check", false, "fail when the file differs, and write nothing")
 	flag.Parse()
 	if err := run(*out, *check); err != nil {

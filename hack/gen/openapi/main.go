@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes docs/gateway-openapi.json: what the gateway does for its callers, in OpenAPI.
+// Command gen writes docs/reference/gateway-openapi.json: what the gateway does for its callers, in OpenAPI.
 //
-//	go run ./hack/gen/openapi -o docs/gateway-openapi.json
+//	go run ./hack/gen/openapi -o docs/reference/gateway-openapi.json
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	out := flag.String("o", "docs/gateway-openapi.json", "the file to write")
+	out := flag.String("o", "docs/reference/gateway-openapi.json", "the file to write")
 	flag.Parse()
 	if err := run(*out); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,10 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes docs/status.md from the state machine, so that the page cannot say anything else than the table.
+// Command gen writes docs/reference/status.md from the state machine, so that the page cannot say anything else than
+// the table.
 //
-//	go run ./hack/gen/status -o docs/status.md          writes the page
-//	go run ./hack/gen/status -o docs/status.md -check   fails when the page is not what would be written
+//	go run ./hack/gen/status -o docs/reference/status.md          writes the page
+//	go run ./hack/gen/status -o docs/reference/status.md -check   fails when the page is not what would be written
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 )
 
 func main() {
-	out := flag.String("o", "docs/status.md", "the file to write or to check")
+	out := flag.String("o", "docs/reference/status.md", "the file to write or to check")
 	check := flag.Bool("check", false, "fail when the file differs, and write nothing")
 	flag.Parse()
 	if err := run(*out, *check); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestThePageSaysWhatTheStateMachineDoes(t *testing.T) {
-	if err := run("../../../docs/status.md", true); err != nil {
+	if err := run("../../../docs/reference/status.md", true); err != nil {
 		t.Error(err)
 	}
 }

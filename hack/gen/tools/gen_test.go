@@ -14,7 +14,7 @@ import (
 )
 
 func TestThePageSaysWhatTheToolsDo(t *testing.T) {
-	if err := run("../../../docs/tools.md", true); err != nil {
+	if err := run("../../../docs/reference/tools.md", true); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,11 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes docs/tools.md from the built-in tools, so that the page cannot say anything else than what models
-// are told, and what their calls are checked by.
+// Command gen writes docs/reference/tools.md from the built-in tools, so that the page cannot say anything else than
+// what models are told, and what their calls are checked by.
 //
-//	go run ./hack/gen/tools -o docs/tools.md          writes the page
-//	go run ./hack/gen/tools -o docs/tools.md -check   fails when the page is not what would be written
+//	go run ./hack/gen/tools -o docs/reference/tools.md          writes the page
+//	go run ./hack/gen/tools -o docs/reference/tools.md -check   fails when the page is not what would be written
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	out := flag.String("o", "docs/tools.md", "the file to write or to check")
+	out := flag.String("o", "docs/reference/tools.md", "the file to write or to check")
 	check := flag.Bool("check", false, "fail when the file differs, and write nothing")
 	flag.Parse()
 	if err := run(*out, *check); err != nil {

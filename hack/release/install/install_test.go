@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// podOptions are options of the pods that the manager creates, as docs/installing.md has them.
+// podOptions are options of the pods that the manager creates, as docs/how-to/installing.md has them.
 const podOptions = `
 labels: {team: install}
 imagePullSecrets: [{name: registry}]

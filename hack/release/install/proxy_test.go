@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// proxyConfig is nginx with TLS in front of the gateway. As in docs/helm.md, it does not buffer, but it has nginx's
-// default limit of 60 seconds for a connection that sends nothing.
+// proxyConfig is nginx with TLS in front of the gateway. As in docs/how-to/helm.md, it does not buffer, but it has
+// nginx's default limit of 60 seconds for a connection that sends nothing.
 const proxyConfig = `
 daemon off;
 pid %[1]s/nginx.pid;

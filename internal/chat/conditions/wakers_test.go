@@ -22,7 +22,8 @@ func TestDesignDocumentsWakerOfEachWaitReason(t *testing.T) {
 		}
 		return string(text)
 	}
-	_, table, found := strings.Cut(read("../../../docs/design-decisions.md"), "## Who wakes a chat that waits\n")
+	page := read("../../../docs/explanation/design-decisions.md")
+	_, table, found := strings.Cut(page, "## Who wakes a chat that waits\n")
 	if !found {
 		t.Fatal("the design does not say who wakes chats")
 	}

@@ -69,7 +69,7 @@ func listed(names []string) string {
 func checkFields(f *Facts) Finding {
 	published := f.OpenAPI.Components.Schemas
 	if len(published) == 0 {
-		return finding(Failed, "install Parley: see docs/installing.md", "%s is not served", v1beta1.GroupVersion)
+		return finding(Failed, "install Parley: see docs/how-to/installing.md", "%s is not served", v1beta1.GroupVersion)
 	}
 	if lacks := missingFields(published); len(lacks) > 0 {
 		return finding(Failed, upgrade, "%s lacks %s", v1beta1.GroupVersion, listed(lacks))
@@ -261,7 +261,8 @@ func checkModel(f *Facts) Finding {
 	config := modelconfig.FirstDefault(f.Models.Items)
 	switch {
 	case len(f.Models.Items) == 0:
-		return finding(Failed, "create one: see docs/chatmodelconfig.md", "namespace %s has no ChatModelConfig", f.Namespace)
+		return finding(Failed, "create one: see docs/reference/chatmodelconfig.md",
+			"namespace %s has no ChatModelConfig", f.Namespace)
 	case config == nil:
 		return finding(Warning, "set default: true on one of them, or name one in each chat or ChatClass",
 			"none of the %d ChatModelConfigs is the default", len(f.Models.Items))

@@ -214,7 +214,7 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Exit codes, which docs/kubectl-chat.md explains.
+// Exit codes, which docs/reference/kubectl-chat.md explains.
 const (
 	exitDone        = 0
 	exitFailed      = 1

@@ -81,7 +81,7 @@ func TestUnreadableArgumentsAreUsageErrors(t *testing.T) {
 }
 
 func TestThePageHasEveryExitCode(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/kubectl-chat.md")
+	page, err := os.ReadFile("../../../docs/reference/kubectl-chat.md")
 	check.OK(t, err)
 	documented := map[int]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(string(page), -1) {

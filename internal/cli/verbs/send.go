@@ -36,7 +36,7 @@ func newSend(o *options) *cobra.Command {
 		Short: "Send a message to a chat and show the reply, as the model says it",
 		Long: "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard " +
 			"input. Without a TEXT it talks to the chat at the terminal: each line is a message, and replies come as they are " +
-			"said. docs/kubectl-chat.md says what it ends with.",
+			"said. docs/reference/kubectl-chat.md says what it ends with.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
 			"\n  kubectl chat send triage",

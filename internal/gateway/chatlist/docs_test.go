@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-// sections are the headings of docs/stream.md that describe what events carry.
+// sections are the headings of docs/reference/stream.md that describe what events carry.
 var sections = map[string]any{
 	"message":                stream.MessageCommitted{},
 	"note":                   stream.Note{},
@@ -103,7 +103,7 @@ func constants(t *testing.T, file, prefix string) (values []string) {
 }
 
 func TestDocsMatchEventsAndFields(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/stream.md")
+	page, err := os.ReadFile("../../../docs/reference/stream.md")
 	check.OK(t, err)
 	written := map[string]string{}
 	for _, section := range strings.Split(string(page), "\n#### ")[1:] {
@@ -137,7 +137,7 @@ func TestDocsMatchEventsAndFields(t *testing.T) {
 }
 
 func TestTheDocumentationHasEveryTypeOfPart(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/stream.md")
+	page, err := os.ReadFile("../../../docs/reference/stream.md")
 	check.OK(t, err)
 	_, row, _ := strings.Cut(string(page), "| `part.type` |")
 	row, _, _ = strings.Cut(row, "\n")

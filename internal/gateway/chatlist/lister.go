@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chatlist streams the chats of a namespace as events: first all of them, then each change. docs/stream.md
-// describes the events.
+// Package chatlist streams the chats of a namespace as events: first all of them, then each change.
+// docs/reference/stream.md describes the events.
 //
 // A client that resumes gets the changes behind the id of its last event: LOG.N, where N numbers the changes. The
 // process that gave the id remembers the last 1024 changes of a namespace. Otherwise the client gets the whole list

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package compat serves OpenAI's Responses, Chat Completions and Models, and Anthropic's Messages and Models, over
-// durable chats: a request becomes a message of an ordinary Chat, and the answer is the chat's reply. docs/openai.md
-// and docs/anthropic.md describe them for clients.
+// durable chats: a request becomes a message of an ordinary Chat, and the answer is the chat's reply.
+// docs/reference/openai.md and docs/reference/anthropic.md describe them for clients.
 //
 // Packages completions, responses and messages translate. This package speaks HTTP, and uses the API server with the
 // caller's own token. Nothing is kept between two requests.
@@ -111,7 +111,7 @@ func New(o Options) http.Handler {
 		}
 		mux.HandleFunc(base+"/", s.serve(func(c *call) error {
 			return &wire.Error{Status: http.StatusNotFound, Type: wire.NotFound, Code: new("unknown_url"),
-				Message: "there is no " + c.r.Method + " here: docs/openai.md and docs/anthropic.md list what there is"}
+				Message: "there is no " + c.r.Method + " here: see docs/reference/openai.md and docs/reference/anthropic.md"}
 		}))
 	}
 	return refusal.Fallback(mux, func(w http.ResponseWriter, r *http.Request, no *refusal.Error) {

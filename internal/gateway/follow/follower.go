@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package follow streams one chat as events: what is committed, from the API server, and live parts, from the relay of
-// the generation pod. docs/stream.md describes the events and their ids.
+// the generation pod. docs/reference/stream.md describes the events and their ids.
 //
 // At any moment committed messages come first, with the notes among them, then the queue, the status, the error, the
 // retry, the action, and then the parts of the running attempt. A part is sent only if its attempt is the chat's

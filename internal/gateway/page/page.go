@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package page serves the page on which people use chats: plain modules of JavaScript, without a build. It uses the
-// gateway's streams and operations with the token of its reader. docs/page.md describes it.
+// gateway's streams and operations with the token of its reader. docs/how-to/page.md describes it.
 package page
 
 import (

@@ -127,7 +127,7 @@ func Fallback(mux *http.ServeMux, refuse func(w http.ResponseWriter, r *http.Req
 			return
 		}
 		refuse(w, r, &Error{Status: http.StatusNotFound, Reason: NotFound,
-			Message: fmt.Sprintf("the gateway has nothing at %.200q: docs/gateway.md and docs/stream.md list what there is",
+			Message: fmt.Sprintf("the gateway has nothing at %.200q: see docs/reference/gateway.md and docs/reference/stream.md",
 				r.URL.Path)})
 	})
 }

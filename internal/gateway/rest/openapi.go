@@ -65,7 +65,7 @@ func (a *api) describeStreams() {
 	described.AddOperation(&huma.Operation{
 		OperationID: "followChat", Method: http.MethodGet, Path: "/v1beta1/namespaces/{namespace}/chats/{chat}/stream",
 		Summary:     "Follow a chat",
-		Description: "What is committed and what is being said, as server-sent events. docs/stream.md says when each comes.",
+		Description: "What is committed and what is being said, as server-sent events: see docs/reference/stream.md.",
 		Parameters: []*huma.Param{namespace, last, lastInQuery,
 			{Name: "chat", In: "path", Required: true, Schema: text, Description: "The chat."},
 			{Name: "from", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"now"}},
@@ -135,7 +135,7 @@ func open(registry huma.Registry, s *huma.Schema, seen map[*huma.Schema]bool) {
 	open(registry, s.Items, seen)
 }
 
-// Description is the description of the operations as docs/gateway-openapi.json has it.
+// Description is the description of the operations as docs/reference/gateway-openapi.json has it.
 func Description(openAPI *huma.OpenAPI) ([]byte, error) {
 	raw, err := json.Marshal(openAPI)
 	if err != nil {

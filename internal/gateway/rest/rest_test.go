@@ -183,8 +183,8 @@ func TestOpenAPIDescriptionMatchesDocs(t *testing.T) {
 	_, description := rest.New(rest.Options{})
 	want, err := rest.Description(description)
 	check.OK(t, err)
-	got, err := os.ReadFile(filepath.Clean(testcluster.Path("docs", "gateway-openapi.json")))
+	got, err := os.ReadFile(filepath.Clean(testcluster.Path("docs", "reference", "gateway-openapi.json")))
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("docs/gateway-openapi.json is not what the code says (%v): run make generate", err)
+		t.Errorf("docs/reference/gateway-openapi.json is not what the code says (%v): run make generate", err)
 	}
 }

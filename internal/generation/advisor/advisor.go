@@ -51,7 +51,7 @@ func (Tool) Definition() tools.Definition {
 		// Simultaneous calls could not use the advice. The provider's timeout ends a silent call.
 		Traits: tools.Traits{EnabledFor: on, Exclusive: true, OwnsTimeout: true},
 		Reference: tools.Reference{
-			Offered: "chats whose `spec.advisor` is enabled, and that are no sub-chats ([advisor.md](advisor.md))",
+			Offered: "chats whose `spec.advisor` is enabled, and that are no sub-chats ([advisor.md](../how-to/advisor.md))",
 			Result:  Result{},
 			Errors: []string{
 				"The question is missing or too long, or the advisor gave no answer: type is error. Then the call counts as " +

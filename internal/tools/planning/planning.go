@@ -79,7 +79,8 @@ func askUserQuestion() tools.Tool {
 					v1beta1.MaxToolQuestions, v1beta1.MaxInputRequests>>10),
 			},
 			Limits: []string{
-				"A call waits in `status.requiresAction` until a ToolApproval answers it ([modes.md](modes.md#answer-questions)).",
+				"A call waits in `status.requiresAction` until a ToolApproval answers it " +
+					"([modes.md](../how-to/modes.md#answer-questions)).",
 			},
 		},
 	}, ask)

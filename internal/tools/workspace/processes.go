@@ -101,7 +101,7 @@ func (t processList) Definition() tools.Definition {
 			Offered: offered, Result: processListResult{},
 			Limits: []string{
 				fmt.Sprintf("%d processes, %d characters of each command, and 10 descendants.", maxListed, shownCommand),
-				"Programs of MCP servers ([mcp.md](mcp.md#programs-in-the-workspace)) are listed while they run.",
+				"Programs of MCP servers ([mcp.md](../how-to/mcp.md#programs-in-the-workspace)) are listed while they run.",
 			},
 		},
 	}

@@ -8,8 +8,8 @@ import (
 	"parley.dev/parley/internal/generation/provider/finish"
 )
 
-// Retried returns in the words of docs/errors.md whether a call that failed for the reason is tried again; empty if no
-// rule gives the reason.
+// Retried returns in the words of docs/reference/errors.md whether a call that failed for the reason is tried again;
+// empty if no rule gives the reason.
 func Retried(reason v1beta1.ErrorReason) string {
 	for _, r := range rules {
 		if r.reason == reason {

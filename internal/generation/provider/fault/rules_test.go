@@ -15,10 +15,10 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-// documented is the column "tried again" of docs/errors.md by reason.
+// documented is the column "tried again" of docs/reference/errors.md by reason.
 func documented(t *testing.T) map[v1beta1.ErrorReason]string {
 	t.Helper()
-	page, err := os.ReadFile("../../../../docs/errors.md")
+	page, err := os.ReadFile("../../../../docs/reference/errors.md")
 	check.OK(t, err)
 	rows := map[v1beta1.ErrorReason]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\| [^|]*\\|$").

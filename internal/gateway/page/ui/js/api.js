@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The operations of docs/gateway.md.
+// The operations of docs/reference/gateway.md.
 
 import { another, bearer } from './session.js';
 import { safe } from './text.js';

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Follows a stream of docs/stream.md for as long as it is wanted: through lost connections, sleep, restarts of the
+// Follows a stream of docs/reference/stream.md for as long as it is wanted: through lost connections, sleep, restarts of the
 // gateway and expired tokens. A browser's own EventSource can show no token.
 
 import { refusalOf } from './api.js';

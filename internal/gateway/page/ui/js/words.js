@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What the phases and reasons of docs/status.md and docs/chat.md mean, in a few words.
+// What the phases and reasons of docs/reference/status.md and docs/reference/chat.md mean, in a few words.
 
 import { clipped } from './text.js';
 
