@@ -165,13 +165,9 @@ agent-sandbox:
 	@cd hack/agent-sandbox && $(GO_BUILD) -o $(BIN)/ sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
 
 .PHONY: generate
-generate: ## Generate deep copies, resource definitions, docs/reference/status.md, docs/reference/tools.md, docs/reference/errors.md, docs/reference/gateway-openapi.json and the dashboard.
+generate: ## Generate deep copies, resource definitions, the pages of the reference, and the dashboard.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
-	go run ./hack/gen/status -o docs/reference/status.md
-	go run ./hack/gen/tools -o docs/reference/tools.md
-	go run ./hack/gen/errors -o docs/reference/errors.md
-	go run ./hack/gen/openapi -o docs/reference/gateway-openapi.json
-	go run ./hack/gen/dashboard -o config/grafana/parley.json
+	go run ./hack/gen
 
 .PHONY: versions
 versions: ## Raise all modules of the repository to the same versions of their dependencies.

@@ -13,10 +13,7 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   exit 1
 fi
 hack/vendor-page.sh --check
-go run ./hack/gen/status -o docs/reference/status.md -check
-go run ./hack/gen/tools -o docs/reference/tools.md -check
-go run ./hack/gen/errors -o docs/reference/errors.md -check
-go run ./hack/gen/dashboard -o config/grafana/parley.json -check
+go run ./hack/gen -check
 go run ./hack/versions
 for module in . test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools hack/release; do
   (cd "$module" && go mod tidy -diff)

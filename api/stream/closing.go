@@ -6,8 +6,9 @@ package stream
 // Closing is the data of EventClosing: the gateway ends the stream, though the chat continues. As an error it is why a
 // stream ended.
 type Closing struct {
-	// Reason is one of the constants below.
-	Reason  string `json:"reason"`
+	// Reason is one of those below.
+	Reason string `json:"reason"`
+	// Message is the reason in words.
 	Message string `json:"message,omitempty"`
 }
 
@@ -17,7 +18,7 @@ const (
 	ClosingExpired = "TokenExpired"
 	// ClosingWithdrawn means that the caller may no longer listen.
 	ClosingWithdrawn = "AccessWithdrawn"
-	// ClosingUnverified means that the API server has not said for a minute whether the caller may.
+	// ClosingUnverified means that the permission could not be checked for a minute.
 	ClosingUnverified = "AccessUnverified"
 	// ClosingShutdown means that the gateway ends.
 	ClosingShutdown = "ShuttingDown"

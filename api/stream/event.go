@@ -12,31 +12,61 @@ import (
 
 // Names of the events in the stream of a chat.
 const (
-	EventMessagePart    = "message_part"
-	EventMessage        = "message"
-	EventNote           = "note"
-	EventNoteDeleted    = "note_deleted"
-	EventQueueUpdate    = "queue_update"
-	EventStatus         = "status"
-	EventError          = "error"
+	// EventMessage is a committed message. Several messages can share a version. An edited message is committed again: it
+	// keeps its name and index, and has another version.
+	EventMessage = "message"
+	// EventNote is a message for people only, which is not part of the history. It comes at its place among the messages,
+	// and again when it is edited or after history_reset. Notes have no event ids: identify them by message.uid. A stream
+	// with ?from=now has only the notes that come or change.
+	EventNote = "note"
+	// EventNoteDeleted is the deletion of a note.
+	EventNoteDeleted = "note_deleted"
+	// EventMessagePart is one part of the running attempt: a preview of its message. It is sent if its attempt is the
+	// chat's current one and its number follows the last one sent.
+	EventMessagePart = "message_part"
+	// EventQueueUpdate is the queue. The text of a message is read once: one that is edited while it waits keeps its
+	// preview.
+	EventQueueUpdate = "queue_update"
+	// EventStatus is the status of the chat.
+	EventStatus = "status"
+	// EventError is why the last turn failed. It comes once per version and stream.
+	EventError = "error"
+	// EventRetry is a failed attempt of which the next one is pending. When that begins, the parts of the failed one are
+	// void.
+	EventRetry = "retry"
+	// EventRequiresAction is a turn that waits for a client's results or for people's decisions. It comes once per version
+	// and stream, and again after each decision about a call.
 	EventRequiresAction = "requires_action"
-	EventRetry          = "retry"
-	EventPreviewReset   = "preview_reset"
-	EventHistoryReset   = "history_reset"
+	// EventPreviewReset is an attempt whose parts are void. A message that the attempt yielded voids them too, without
+	// this event.
+	EventPreviewReset = "preview_reset"
+	// EventHistoryReset means that the client's messages and parts are no longer the beginning of this chat's history: a
+	// message was edited or deleted, or it is another chat of the same name. The whole history follows, which may be
+	// empty, and then the present. It has no fields.
+	EventHistoryReset = "history_reset"
 )
 
 // Names of the events in the stream of a namespace.
 const (
-	EventAdded     = "added"
-	EventModified  = "modified"
-	EventSynced    = "synced"
+	// EventAdded is a chat that the client's list lacks. An unchanged chat may come again: handle it like modified.
+	EventAdded = "added"
+	// EventModified is a changed chat. Changes in quick succession are merged.
+	EventModified = "modified"
+	// EventSynced means that the list is whole. It has no fields.
+	EventSynced = "synced"
+	// EventListReset means that the client's list is no longer valid. Drop it; the list follows as from the start. It has
+	// no fields.
 	EventListReset = "list_reset"
 )
 
-// Names of the events in both. EventDeleted has no fields in the stream of a chat, which ends with it, and Deleted in
-// that of a namespace.
+// Names of the events in both.
 const (
+	// EventDeleted is the deletion of a chat. In the stream of the chat it has no fields and is the last event; a client
+	// that resumes after that receives it too, if it may still follow a chat of the name. In the stream of a namespace it
+	// has the data Deleted, and the chat may be one that was not in the list.
 	EventDeleted = "deleted"
+	// EventClosing is the end of the stream; the chat continues. A client that takes more than 10 seconds to accept an
+	// event is disconnected without this event. Resume with the last event id.
 	EventClosing = "closing"
 )
 

@@ -5,32 +5,35 @@ package v1beta1
 
 // Condition types of a Chat, next to those of every kind.
 const (
-	// ConditionTruncated of a Chat is True when its newest reply outgrew what one object can hold and was cut there,
-	// and absent otherwise.
+	// ConditionTruncated of a Chat is True when its newest reply was cut at 1 MiB, the limit of an object, and absent
+	// otherwise.
 	ConditionTruncated = "Truncated"
-	// ConditionAdvisorUnavailable of a Chat is True when the ChatModelConfig that spec.advisor names cannot give advice:
-	// its reason is ModelConfigNotFound, ModelConfigDisabled or ModelConfigInvalid.
-	// It is absent otherwise, and keeps no turn from continuing.
+	// ConditionAdvisorUnavailable of a Chat is True when the ChatModelConfig that spec.advisor names does not exist, is
+	// disabled, or has no prices in the currency of the budget: its reason is ModelConfigNotFound, ModelConfigDisabled,
+	// ModelConfigInvalid or ModelPriceMissing. The model continues without advice. It is absent otherwise.
 	ConditionAdvisorUnavailable = "AdvisorUnavailable"
 	// ConditionModelConfigFallback of a Chat is True while the namespace's default answers in place of the ChatModelConfig
-	// that is named, as spec.whenModelConfigUnavailable allows: its reason is ModelConfigNotFound or ModelConfigDisabled.
-	// It is absent otherwise.
+	// that is named, as spec.whenModelConfigUnavailable allows: its reason is ModelConfigNotFound or ModelConfigDisabled,
+	// and status.model is the default's model. It is absent otherwise.
 	ConditionModelConfigFallback = "ModelConfigFallback"
-	// ConditionSettingsIgnored of a Chat is True while fields of its spec do not count, because its ChatClass keeps them
-	// to itself: its reason is RestrictedByClass. It is absent otherwise.
+	// ConditionSettingsIgnored of a Chat is True while fields of its spec are ignored, because its ChatClass reserves
+	// them; the message names them. Its reason is RestrictedByClass. It is absent otherwise.
 	ConditionSettingsIgnored = "SettingsIgnored"
-	// ConditionOutputReady of a Chat is True when the newest answer is JSON that matches the schema that was asked for,
-	// and False when it is not: its reason is OutputValid or OutputInvalid. It is absent while the turn is under way, and
-	// when no output was asked for.
+	// ConditionOutputReady of a Chat is True when the newest answer is JSON that matches the requested schema, which
+	// status.output then has, and False when it is not; the message has the cause. Its reason is OutputValid or
+	// OutputInvalid. It is absent while the turn is under way, and when no output was requested.
 	ConditionOutputReady = "OutputReady"
 	// ConditionMCPServersUnavailable of a Chat is True when its newest reply was made without the tools of some of
-	// spec.mcpServers: its reason is that of the first of them, its message names all. It is absent otherwise.
+	// spec.mcpServers; the message names them, with cause and advice: docs/how-to/mcp.md. Its reason is that of the first
+	// of them. It is absent otherwise.
 	ConditionMCPServersUnavailable = "MCPServersUnavailable"
 	// ConditionProviderToolsUnavailable of a Chat is True when its newest reply was made without some of
-	// spec.tools.provider: its reason is that of the first of them, its message names all. It is absent otherwise.
+	// spec.tools.provider; the message and spec.generation.providerToolsUnavailable of the reply name them. Its reason is
+	// that of the first of them. It is absent otherwise.
 	ConditionProviderToolsUnavailable = "ProviderToolsUnavailable"
-	// ConditionKubernetesUnavailable of a Chat is True when the model could not work in the cluster at the newest reply,
-	// although spec.kubernetes lets it: its reason is TokenForbidden or TokenFailed. It is absent otherwise.
+	// ConditionKubernetesUnavailable of a Chat is True when the API server gave no token of
+	// spec.kubernetes.serviceAccountName at the newest reply; the message has the cause, and the commands that fix it:
+	// docs/how-to/kubernetes.md. Its reason is TokenForbidden or TokenFailed. It is absent otherwise.
 	ConditionKubernetesUnavailable = "KubernetesUnavailable"
 )
 
@@ -40,73 +43,77 @@ const (
 const (
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"
-	// ReasonStarting surfaces in Ready (Unknown) and Reconciling (True) until spec.prompt has become the first message.
+	// ReasonStarting surfaces in Ready (Unknown) and Reconciling (True) while the first message is created from
+	// spec.prompt.
 	ReasonStarting ConditionReason = "Starting"
-	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
+	// ReasonAnswered surfaces in Ready (True) when every message is answered.
 	ReasonAnswered ConditionReason = "Answered"
-	// ReasonMaxTokensReached surfaces in Ready (True) when the last turn ended with a reply that reached the limit of
-	// output tokens.
+	// ReasonMaxTokensReached surfaces in Ready (True) when the last reply reached its limit of output tokens. Send a
+	// message to continue, or raise maxOutputTokens of the ChatModelConfig.
 	ReasonMaxTokensReached ConditionReason = "MaxTokensReached"
-	// ReasonRefused surfaces in Ready (True) when the last turn ended with the model's refusal.
+	// ReasonRefused surfaces in Ready (True) when the model refused to answer; the last reply has its explanation.
 	ReasonRefused ConditionReason = "Refused"
-	// ReasonStoppedAfterTool surfaces in Ready (True) when the last turn was ended by the result of a tool in
-	// tools.stopAfter.
+	// ReasonStoppedAfterTool surfaces in Ready (True) when the result of a tool in tools.stopAfter ended the turn. Send a
+	// message to continue.
 	ReasonStoppedAfterTool ConditionReason = "StoppedAfterTool"
-	// ReasonMaxStepsReached surfaces in Ready (True) when the last turn was ended by limits.maxSteps.
+	// ReasonMaxStepsReached surfaces in Ready (True) when limits.maxSteps ended the turn. Send a message to continue.
 	ReasonMaxStepsReached ConditionReason = "MaxStepsReached"
-	// ReasonGenerating surfaces in Ready (Unknown) and Reconciling (True) while the model is asked.
+	// ReasonGenerating surfaces in Ready (Unknown) and Reconciling (True) while the model answers.
 	ReasonGenerating ConditionReason = "Generating"
 	// ReasonExecutingTools surfaces in Ready (Unknown) and Reconciling (True) while tools run.
 	ReasonExecutingTools ConditionReason = "ExecutingTools"
-	// ReasonRetrying surfaces in Ready (Unknown) and Reconciling (True) while a step that failed waits for its next
-	// attempt.
+	// ReasonRetrying surfaces in Ready (Unknown) and Reconciling (True) while a failed step waits for its next attempt;
+	// the message has the cause and the time.
 	ReasonRetrying ConditionReason = "Retrying"
-	// ReasonCompacting surfaces in Ready (Unknown) and Reconciling (True) while the context is being summarised.
+	// ReasonCompacting surfaces in Ready (Unknown) and Reconciling (True) while the context is summarised.
 	ReasonCompacting ConditionReason = "Compacting"
-	// ReasonWaitingForPod surfaces in Ready (Unknown) and Reconciling (True) while the generation pod starts.
+	// ReasonWaitingForPod surfaces in Ready (Unknown) and Reconciling (True) while the generation pod starts; the message
+	// has the cause. After two minutes (the manager's --pod-start) it is replaced.
 	ReasonWaitingForPod ConditionReason = "WaitingForPod"
 	// ReasonGenerationPodRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the
 	// generation pod that the next step needs: a ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
+	// The message has its words. It is tried again every 10 s.
 	ReasonGenerationPodRejected ConditionReason = "GenerationPodRejected"
-	// ReasonPromptRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message
-	// that spec.prompt is to become.
+	// ReasonPromptRejected surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message of
+	// spec.prompt. It is tried again every 10 s.
 	ReasonPromptRejected ConditionReason = "PromptRejected"
-	// ReasonPromptNameConflict surfaces in Ready (False) and Stalled (True) while another message has the name of the one
-	// that spec.prompt is to become. For the first 10 s it is Unknown and Reconciling:
-	// a former chat of the name may be on its way out.
+	// ReasonPromptNameConflict surfaces in Ready (False) and Stalled (True) while a message of another chat has the name
+	// CHAT-prompt: delete it, and the chat starts. For the first 10 s it is Unknown and Reconciling, because a former chat
+	// of the name may be in deletion.
 	ReasonPromptNameConflict ConditionReason = "PromptNameConflict"
 	// ReasonInterrupting surfaces in Ready (Unknown) and Reconciling (True) while a partial reply is finished.
 	ReasonInterrupting ConditionReason = "Interrupting"
-	// ReasonRequiresAction surfaces in Ready (Unknown) and Reconciling (True) while a person or a client must act.
+	// ReasonRequiresAction surfaces in Ready (Unknown) and Reconciling (True) while calls wait for a client or for people:
+	// status.requiresAction.
 	ReasonRequiresAction ConditionReason = "RequiresAction"
 	// ReasonInterrupted surfaces in Ready (True) when the last turn was interrupted.
 	ReasonInterrupted ConditionReason = "Interrupted"
-	// ReasonSuspended surfaces in Ready (Unknown) and Reconciling (True) while spec.suspend holds work that there is.
+	// ReasonSuspended surfaces in Ready (Unknown) and Reconciling (True) while spec.suspend holds the next step.
 	ReasonSuspended ConditionReason = "Suspended"
-	// ReasonWaitingForModel surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because the
-	// limits of the ChatModelConfig, or its provider, do not let the model be called now.
+	// ReasonWaitingForModel surfaces in Ready (Unknown) and Reconciling (True) while the limits of the ChatModelConfig, or
+	// its provider, allow no call.
 	ReasonWaitingForModel ConditionReason = "WaitingForModel"
-	// ReasonWaitingForCapacity surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because as
-	// many chats are generating as may.
+	// ReasonWaitingForCapacity surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for a
+	// generation slot; the message names the quota: docs/how-to/quotas.md.
 	ReasonWaitingForCapacity ConditionReason = "WaitingForCapacity"
-	// ReasonWaitingForSubChats surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for sub-chats,
-	// as calls in status.turn.waitingFor ask. No generation pod has work for the chat meanwhile.
+	// ReasonWaitingForSubChats surfaces in Ready (Unknown) and Reconciling (True) while calls wait for sub-chats:
+	// status.turn.waitingFor. No generation pod has work for the chat meanwhile.
 	ReasonWaitingForSubChats ConditionReason = "WaitingForSubChats"
-	// ReasonWaitingForWorkspace surfaces in Ready (Unknown) and Reconciling (True) while tool calls wait for the workspace
-	// to be ready. No generation pod has work for the chat meanwhile.
+	// ReasonWaitingForWorkspace surfaces in Ready (Unknown) and Reconciling (True) while tool calls wait for the
+	// workspace; the message has the cause: docs/how-to/workspaces.md. No generation pod has work for the chat meanwhile.
 	ReasonWaitingForWorkspace ConditionReason = "WaitingForWorkspace"
-	// ReasonWaitingForMCPServers surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for MCP
-	// servers that spec.mcpServers refers to. No generation pod has work for the chat meanwhile.
+	// ReasonWaitingForMCPServers surfaces in Ready (Unknown) and Reconciling (True) while MCP servers of spec.mcpServers,
+	// or their workspace, start; at most a minute of a turn. No generation pod has work for the chat meanwhile.
 	ReasonWaitingForMCPServers ConditionReason = "WaitingForMCPServers"
 	// ReasonArchived surfaces in Ready (True) when the chat is archived.
 	ReasonArchived ConditionReason = "Archived"
-	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be archived and it, or one
-	// of its family, is still at work.
+	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be archived and a chat of
+	// its family still works.
 	ReasonArchiving ConditionReason = "Archiving"
-	// ReasonRestrictedByClass surfaces in SettingsIgnored (True) when the ChatClass does not let its chats set a field.
+	// ReasonRestrictedByClass surfaces in SettingsIgnored (True) when the ChatClass reserves a field that the chat sets.
 	ReasonRestrictedByClass ConditionReason = "RestrictedByClass"
 	// ReasonOutputValid surfaces in OutputReady (True) when the answer matches the schema.
 	ReasonOutputValid ConditionReason = "OutputValid"
-	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.
+	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at 1 MiB, the limit of an object.
 	ReasonReplyTooLarge ConditionReason = "ReplyTooLarge"
 )

@@ -20,20 +20,19 @@ const (
 	WaitForModelConfig WaitFor = "ChatModelConfig"
 	// WaitForChatClass ends when a ChatClass is created or changed.
 	WaitForChatClass WaitFor = "ChatClass"
-	// WaitForChat ends when the parent is created, or when another sub-chat of the family is deleted or archived.
+	// WaitForChat ends when the parent is created, or when another sub-chat of a full family is deleted or archived.
 	WaitForChat WaitFor = "Chat"
 	// WaitForSecret ends when a Secret with the API key is created or corrected.
 	WaitForSecret WaitFor = "Secret"
 	// WaitForMessage ends when the first message can be created.
 	WaitForMessage WaitFor = "Message"
-	// WaitForRetry ends at a time: the last attempt failed.
+	// WaitForRetry ends when the next attempt begins, at status.wait.until.
 	WaitForRetry WaitFor = "Retry"
-	// WaitForCapacity ends when fewer chats generate.
+	// WaitForCapacity ends when fewer chats generate, or a quota allows more: docs/how-to/quotas.md.
 	WaitForCapacity WaitFor = "Capacity"
-	// WaitForModel ends when the limits of the ChatModelConfig, and its provider, let the model be called.
+	// WaitForModel ends when a call of the model ends, or the time of a limit or of the provider is over.
 	WaitForModel WaitFor = "Model"
-	// WaitForQuota ends when the API server accepts a generation pod: a ResourceQuota, a LimitRange or a policy
-	// refuses it.
+	// WaitForQuota ends when the API server accepts a generation pod.
 	WaitForQuota WaitFor = "Quota"
 	// WaitForPod ends when the generation pod is ready.
 	WaitForPod WaitFor = "Pod"

@@ -5,9 +5,10 @@ package v1beta1
 
 // Reasons of a ChatQuota's and of a ClusterChatQuota's conditions.
 const (
-	// ReasonEnforced surfaces in Ready (True) once chats are admitted by what the quota says.
+	// ReasonEnforced surfaces in Ready (True) while the quota limits chats; the message has the effective numbers,
+	// defaults and other ChatQuotas included.
 	ReasonEnforced ConditionReason = "Enforced"
-	// ReasonOverridden surfaces in Ready (True) of a ChatQuota that decides nothing, because other ChatQuotas of the
-	// namespace set a smaller number for each of its own, or the same and come first by name.
+	// ReasonOverridden surfaces in Ready (True) when another ChatQuota of the namespace, which the message names, applies
+	// instead.
 	ReasonOverridden ConditionReason = "Overridden"
 )

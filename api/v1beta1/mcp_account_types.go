@@ -8,36 +8,41 @@ package v1beta1
 type MCPServerReason string
 
 const (
-	// MCPConnectionFailed means that the server could not be reached, or ended the connection.
+	// MCPConnectionFailed means that the server cannot be reached, or answered with an error of HTTP. See whether it runs
+	// at its url.
 	MCPConnectionFailed MCPServerReason = "ConnectionFailed"
-	// MCPTimedOut means that the server took longer than connectTimeoutSeconds.
+	// MCPTimedOut means that the server took longer than connectTimeoutSeconds. See whether it answers, or raise that.
 	MCPTimedOut MCPServerReason = "TimedOut"
-	// MCPAccessDenied means that the server wants other credentials.
+	// MCPAccessDenied means that the server answered 401 or 403. Correct its headers.
 	MCPAccessDenied MCPServerReason = "AccessDenied"
-	// MCPSecretMissing means that a key of a Secret which headersFrom names does not exist, is empty, or cannot stand in a
-	// header.
+	// MCPSecretMissing means that a key that headersFrom names does not exist, is empty, has characters that no header can
+	// have, or is not mounted yet. Create it; a running pod reads it a minute or two later.
 	MCPSecretMissing MCPServerReason = "SecretMissing"
-	// MCPHostForbidden means that the server's host is not among the manager's --mcp-hosts, is an address of the node
-	// or of the pod, or points to another host.
+	// MCPHostForbidden means that the host is not among the manager's --mcp-hosts or is an address of the node or of the
+	// pod, or that the server redirects or points to another host. Name another url, or have --mcp-hosts or
+	// --allow-loopback changed.
 	MCPHostForbidden MCPServerReason = "HostForbidden"
-	// MCPResponseInvalid means that the server answered something that is not of the protocol, or too much.
+	// MCPResponseInvalid means that the answer is not of the protocol, has no end, or is too large. See whether url and
+	// transport are right.
 	MCPResponseInvalid MCPServerReason = "ResponseInvalid"
-	// MCPCABundleInvalid means that the key of the ConfigMap which caBundleFrom names does not exist, or holds no
-	// certificates.
+	// MCPCABundleInvalid means that the key that caBundleFrom names does not exist, or holds no certificates. Put
+	// certificates in PEM there.
 	MCPCABundleInvalid MCPServerReason = "CABundleInvalid"
-	// MCPReferenceNotFound means that the object which serverRef names does not exist, or that the cluster does not have
-	// its kind.
+	// MCPReferenceNotFound means that the object of serverRef does not exist, or the cluster does not have its kind.
+	// Create it, or install the project that brings it.
 	MCPReferenceNotFound MCPServerReason = "ReferenceNotFound"
-	// MCPReferenceForbidden means that the manager may not read the object that serverRef names.
+	// MCPReferenceForbidden means that the manager may not read the object of serverRef. Add the component of config/mcp.
 	MCPReferenceForbidden MCPServerReason = "ReferenceForbidden"
-	// MCPNotReady means that the object which serverRef names does not say yet, or no longer says, that its server is
-	// ready.
+	// MCPNotReady means that the object of serverRef does not report that its server is ready. See its own status.
 	MCPNotReady MCPServerReason = "NotReady"
-	// MCPAddressInvalid means that the object which serverRef names says no address that can be called.
+	// MCPAddressInvalid means that the object of serverRef has no address that can be called. Correct it, or name the
+	// address in url.
 	MCPAddressInvalid MCPServerReason = "AddressInvalid"
-	// MCPWorkspaceNotReady means that the chat has no workspace in which command could run, or that it is not ready.
+	// MCPWorkspaceNotReady means that command needs a workspace, and the chat has none or it is not ready. See the
+	// Workspace, or give the chat one.
 	MCPWorkspaceNotReady MCPServerReason = "WorkspaceNotReady"
-	// MCPCommandFailed means that command could not be started, or that it has ended.
+	// MCPCommandFailed means that command could not be started, or has ended. Read its standard error, in the message and
+	// in the workspace.
 	MCPCommandFailed MCPServerReason = "CommandFailed"
 )
 

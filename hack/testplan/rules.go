@@ -39,8 +39,7 @@ var rules = []rule{
 	{"hack/boilerplate.go.txt", []string{verify}},
 	{"config/crd", []string{verify}},
 	{"config/grafana", []string{verify, dashboards}},
-	{"docs/reference/status.md", []string{verify}},
-	{"docs/reference/tools.md", []string{verify}},
+	{"docs/reference", []string{verify}},
 	{"internal/gateway/page/ui", []string{page, verify}},
 	{"plugins/headlamp", []string{headlamp}},
 

@@ -27,27 +27,29 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 		firstPart: m.histogram(MetricTimeToFirstPart, "Time from a model call to the first part of its reply.", bucketsFirst,
 			LabelProvider),
 		callDuration: m.histogram(MetricModelCallDuration,
-			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed; and by how the reply "+
-				"ended, such as Complete or MaxTokensReached.", bucketsCall, LabelProvider, LabelOutcome, LabelReply),
+			"Duration of model calls: Completed, Interrupted, Abandoned or Failed; reply is how the reply ended, such as "+
+				"Complete or MaxTokensReached.", bucketsCall, LabelProvider, LabelOutcome, LabelReply),
 		tokens: m.counter(MetricTokens,
-			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part "+
-				"of output.", LabelProvider, LabelKind),
+			"Tokens as providers count them: input (neither from nor into a cache), cache_read, cache_write, output, and "+
+				"reasoning, which is a part of output.", LabelProvider, LabelKind),
 		toolCalls: toolCalls(m),
 		toolDuration: m.histogram(MetricToolCallDuration,
-			"Duration of the calls of tools that generation pods run, whatever came of them.", bucketsTool, LabelTool),
-		resultSize: m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize,
+			"Duration of the calls of tools that generation pods run; advisor is the call of the model of the advisor.",
+			bucketsTool, LabelTool),
+		resultSize: m.histogram(MetricToolResultSize,
+			"Size of the results of tools, as the model gets them; those of clients when it reads them first.", bucketsSize,
 			LabelTool),
 		refused: refusedResults(m),
 		dropped: droppedParts(m),
 		lost: m.counter(MetricLostRecordings,
-			"Recordings of model calls that were lost, by why: QueueFull, Timeout, NameConflict, Fault, or the API server's "+
-				"reason.", LabelReason),
+			"Recordings of model calls that were not written: QueueFull, Timeout, NameConflict, Fault, or the reason of the "+
+				"API server.", LabelReason),
 	}
 }
 
 func droppedParts(m metrics) *prometheus.CounterVec {
 	return m.counter(MetricDroppedParts,
-		"Live parts that were not handed on, because their episode was full, closed or lost. Replies are none the worse.",
+		"Live parts that were dropped; replies are not affected.",
 		LabelBy)
 }
 

@@ -25,29 +25,34 @@ type Manager struct {
 func NewManager(registry prometheus.Registerer) *Manager {
 	m := metrics{registry}
 	return &Manager{
-		chats: m.gauge(MetricChats, "Chats by phase; New for those that the manager has not looked at yet.", LabelPhase),
+		chats: m.gauge(MetricChats, "Chats by phase; New: not read yet.", LabelPhase),
 		waits: m.gauge(MetricWaits, "Chats that wait, by what ends the wait (status.wait.for).", LabelFor),
-		turns: m.counter(MetricTurns, "Turns that have ended, by result, and by reason if they failed.", LabelResult,
+		turns: m.counter(MetricTurns,
+			"Turns that ended: Answered, MaxTokensReached, Refused, StoppedAfterTool, MaxStepsReached, Interrupted, Failed "+
+				"with the reason of the error, Superseded by an edit or a deletion.", LabelResult,
 			LabelReason),
 		turnDuration: m.histogram(MetricTurnDuration,
-			"Time from the beginning of a turn to its end, waits for people included.", bucketsTurn, LabelResult),
+			"Time from the start of a turn to its end, waits for people included.", bucketsTurn, LabelResult),
 		queueWait: m.histogram(MetricQueueWait,
-			"Time from the creation of a user message, which the API server tells in whole seconds, to the beginning of "+
-				"its turn.", bucketsWait),
+			"Time from the creation of a user message, which has whole seconds, to the start of its turn.", bucketsWait),
 		capacityWait: m.histogram(MetricCapacityWait,
-			"Time that a step had to wait because as many chats were generating as may.", bucketsWait),
-		attempts: m.counter(MetricAttempts, "Attempts at steps that have ended, by what they were to do and how they ended.",
+			"Time that a step waited for a generation slot.", bucketsWait),
+		attempts: m.counter(MetricAttempts,
+			"Attempts at steps that ended: Completed, Failed with the reason of the error, Interrupted, Lost with their pod, "+
+				"Abandoned because a newer attempt replaced them.",
 			LabelAction, LabelOutcome, LabelReason),
 		stepDuration: m.histogram(MetricStepDuration,
-			"Time from the assignment of the attempt that succeeded to the commit of its step.", bucketsCall, LabelAction),
+			"Time from the assignment of the attempt that succeeded to the commit of its step; its count is the number of "+
+				"steps.", bucketsCall, LabelAction),
 		commitLatency: m.histogram(MetricCommitLatency,
 			"Time from the end of an attempt, by the clock of its pod, to the commit of its result.", bucketsCommit),
-		rejected: m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.",
+		rejected: m.counter(MetricRejectedMessages,
+			"Messages of people and clients that were refused: QueueFull, ResultsInvalid.",
 			LabelReason),
-		retries: m.counter(MetricRetries, "Failed attempts that are made again, by provider and reason of the failure.",
+		retries: m.counter(MetricRetries, "Failed attempts that are retried, with the same model or another one.",
 			LabelProvider, LabelReason),
 		compactions: m.counter(MetricCompactions,
-			"Compactions by provider and model of the summary, result (success, error or cancelled), and reason of an error.",
+			"Compactions by the model for the summary: success, error with its reason, cancelled.",
 			LabelProvider, LabelModel, LabelResult, LabelReason),
 		refused:  refusedResults(m),
 		toolCall: toolCalls(m),
@@ -56,12 +61,14 @@ func NewManager(registry prometheus.Registerer) *Manager {
 
 func refusedResults(m metrics) *prometheus.CounterVec {
 	return m.counter(MetricRefusedResults,
-		"Results of attempts that were not committed: they came too late, or the API server did not take them.", LabelReason)
+		"Results that were not committed: FenceMovedOn if they came too late, else the reason of the API server.",
+		LabelReason)
 }
 
 func toolCalls(m metrics) *prometheus.CounterVec {
 	return m.counter(MetricToolCalls,
-		"Tool calls by tool and outcome; tools of clients count as client, those of MCP servers as mcp.",
+		"Tool calls: Succeeded, Failed, Interrupted, Denied, Cancelled. Those of MCP servers count as mcp, those of clients "+
+			"and of unknown tools as client.",
 		LabelTool, LabelOutcome)
 }
 

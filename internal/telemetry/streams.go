@@ -23,14 +23,13 @@ func RegisterRelay(registry prometheus.Registerer, relay Relay) {
 	registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: MetricDroppedParts, ConstLabels: prometheus.Labels{LabelBy: ByRelay},
-			Help: "Live parts that were not handed on, because their episode was full, closed or lost. Replies are none " +
-				"the worse.",
+			Help: "Live parts that were dropped; replies are not affected.",
 		}, func() float64 { return float64(relay.Dropped()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: MetricRelayHeld, Help: "Bytes of live parts that the relay holds.",
 		}, func() float64 { return float64(relay.Held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: MetricRelayReaders, Help: "Streams of live parts that gateways read from the relay.",
+			Name: MetricRelayReaders, Help: "Streams that gateways read from the relay; it takes 1000.",
 		}, func() float64 { return float64(relay.Streams()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: MetricRelayRefused, Help: "Streams that the relay refused, by the reader's token or because it is full.",
@@ -50,9 +49,10 @@ type Gateway struct {
 func NewGateway(registry prometheus.Registerer) *Gateway {
 	m := metrics{registry}
 	return &Gateway{
-		open:     m.gauge(MetricStreamsOpen, "Streams that clients are following.").WithLabelValues(),
-		opened:   m.counter(MetricStreamsOpened, "Streams that were begun.").WithLabelValues(),
-		ended:    m.counter(MetricStreamsEnded, "Streams that have ended.", LabelReason),
+		open:   m.gauge(MetricStreamsOpen, "Streams that clients are following.").WithLabelValues(),
+		opened: m.counter(MetricStreamsOpened, "Streams that were begun.").WithLabelValues(),
+		ended: m.counter(MetricStreamsEnded,
+			"Streams that ended: Over with their chat, ClientLeft, ClientTooSlow, or a reason of closing.", LabelReason),
 		refusals: m.counter(MetricRefusals, "Requests for streams that were refused.", LabelReason),
 	}
 }

@@ -124,7 +124,7 @@ func TestDoctorPassesAndItsArchiveHasNoContent(t *testing.T) {
 	})
 }
 
-// completes checks that kubectl completes a word, with the program that docs/reference/kubectl-chat.md has.
+// completes checks that kubectl completes a word, with the program that docs/how-to/kubectl-chat.md has.
 func (w *world) completes(want string, words ...string) {
 	w.t.Helper()
 	dir := w.t.TempDir()

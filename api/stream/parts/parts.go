@@ -21,10 +21,11 @@ const (
 	Text Type = "Text"
 	// Reasoning is a piece of the model's reasoning, in text.
 	Reasoning Type = "Reasoning"
-	// ToolInput is a piece of a tool call's arguments while the model writes them:
-	// id and name of the call, input piece in text.
+	// ToolInput is a piece of a tool call's arguments while the model writes them: id and name of the call, input piece in
+	// text.
 	ToolInput Type = "ToolInput"
-	// ToolCall is a whole tool call: id, name, and the arguments in text.
+	// ToolCall is a whole tool call: id, name, and the arguments in text. It does not come if the reply is cut off within
+	// it.
 	ToolCall Type = "ToolCall"
 	// ToolStart says that a tool call has begun to run: id and name.
 	ToolStart Type = "ToolStart"
@@ -41,8 +42,7 @@ const (
 type Part struct {
 	// Type says which of the other fields matter.
 	Type Type `json:"type"`
-	// ID of the block (Text, Reasoning), of the call (ToolInput, ToolCall,
-	// ToolStart, ToolOutput, ToolResult), or of the source.
+	// ID of the block, the call or the source: pieces with the same type and id belong together.
 	ID string `json:"id,omitempty"`
 	// Name of the tool, or the title of the source.
 	Name string `json:"name,omitempty"`

@@ -261,8 +261,7 @@ func checkModel(f *Facts) Finding {
 	config := modelconfig.FirstDefault(f.Models.Items)
 	switch {
 	case len(f.Models.Items) == 0:
-		return finding(Failed, "create one: see docs/reference/chatmodelconfig.md",
-			"namespace %s has no ChatModelConfig", f.Namespace)
+		return finding(Failed, "create one: see docs/how-to/models.md", "namespace %s has no ChatModelConfig", f.Namespace)
 	case config == nil:
 		return finding(Warning, "set default: true on one of them, or name one in each chat or ChatClass",
 			"none of the %d ChatModelConfigs is the default", len(f.Models.Items))

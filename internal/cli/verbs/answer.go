@@ -23,11 +23,13 @@ func newAnswer(o *options) *cobra.Command {
 	digest := ""
 	cmd := &cobra.Command{
 		Use:   "answer CHAT CALL=JSON [CALL=JSON...]",
-		Short: "Bring the results of tool calls that wait for a client, or the input that one asks for",
-		Long: "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. All calls " +
-			"that wait for a client must be answered at once, each with JSON. The input that a tool of an MCP server asks for " +
-			"is given alone: it becomes a ToolApproval with that content, after a look at the question, or with the --digest " +
-			"of the call as approve takes it. The beginning or the end of a call's id is enough.",
+		Short: "Send results of calls that wait for a client, or the input that a call asks for",
+		Long: "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. Answer all " +
+			"calls that wait for a client in one command, each with JSON; a text needs quotes of its own. While other calls " +
+			"of the same reply wait for approval, results are accepted only once those are decided; --wait=false leaves them " +
+			"there meanwhile.\n\nAnswer a call that asks for input alone, with a JSON object. The verb shows the question and " +
+			"asks for confirmation, or takes the --digest of the call as approve does. It creates a ToolApproval with that " +
+			"content. The beginning or the end of a call's id is enough.",
 		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
 			"call_1='\"done\"' call_2=42",
 		Args: cobra.MinimumNArgs(2),

@@ -22,10 +22,10 @@ import (
 func newCalls(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "calls CHAT",
-		Short: "List the tool calls of a chat that wait for a person or a client",
-		Long: "Lists the tool calls that a chat waits for, each with all that it will do. A call of kind Approval is " +
-			"decided with approve or deny, those of kind Client are answered with answer. After the deadline they are " +
-			"cancelled.",
+		Short: "List the tool calls that wait for a person or a client",
+		Long: "Lists the tool calls that a chat waits for, each with its complete input and its digest; invisible " +
+			"characters are escaped. Calls of kind Approval wait for approve or deny, those of kind Client for answer. After " +
+			"the deadline all are cancelled. -o json prints status.requiresAction.",
 		Example: "  kubectl chat calls triage\n  kubectl chat calls triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
@@ -75,12 +75,12 @@ var requirements = map[v1beta1.RequiredAction]string{v1beta1.RequiresApproval: "
 func newApprove(o *options) *cobra.Command {
 	return newDecide(o, v1beta1.DecisionApprove, &cobra.Command{
 		Use:   "approve CHAT [CALL]",
-		Short: "Let a tool call run that waits for approval",
-		Long: "Shows the call and asks whether to approve it. The beginning or the end of the call's id is enough, and no " +
-			"id is needed where a single call waits. With --digest it does not ask: the digest, or its first " +
-			"12 digits, stands below the call in the output of calls, and proves that you have seen this call. Then it " +
-			"creates a ToolApproval, and waits until it applies. Once all calls that wait are decided and answered, the turn " +
-			"continues.",
+		Short: "Let a call run that waits for approval",
+		Long: "Shows the call and asks for confirmation. With --digest it does not ask: the digest, or its first 12 " +
+			"digits, is in the output of calls and proves that you have seen this call. A script needs it. Then it creates a " +
+			"ToolApproval, and waits until it applies. The turn continues once all waiting calls are decided and " +
+			"answered.\n\nThe beginning or the end of the call's id is enough. Without a CALL it decides about the only " +
+			"waiting call; if several wait, it lists them and ends with code 2. A decision is final.",
 		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --digest 1f3a9c0b7d42 " +
 			"--comment 'agreed with the network team'",
 	})
@@ -89,10 +89,9 @@ func newApprove(o *options) *cobra.Command {
 func newDeny(o *options) *cobra.Command {
 	return newDecide(o, v1beta1.DecisionDeny, &cobra.Command{
 		Use:   "deny CHAT [CALL]",
-		Short: "Keep a tool call from running that waits for approval",
-		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The beginning or the end of the " +
-			"call's id is enough, and no id is needed where a single call waits. The model reads the comment, " +
-			"and the turn continues once all calls that wait are decided and answered.",
+		Short: "Refuse a call that waits for approval",
+		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The model reads the comment. The " +
+			"turn continues once all waiting calls are decided and answered. CALL is as for approve.",
 		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
 	})
 }

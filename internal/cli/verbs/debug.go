@@ -28,9 +28,8 @@ func newDebug(o *options) *cobra.Command {
 		Use:   "debug CHAT",
 		Short: "Show what was recorded of a chat's model calls",
 		Long: "Lists the model calls that were recorded while debugging was on (spec.debug of the Chat or its " +
-			"ChatModelConfig), turn by turn, or with --step shows one: " +
-			"what the model was asked, what it answered, and each attempt. With -o yaml or -o json it prints the recordings, " +
-			"headers and bodies of the HTTP requests included.",
+			"ChatModelConfig), turn by turn. --step shows one: what the model was asked, what it answered, and each attempt. " +
+			"With -o yaml or -o json it prints the recordings, with headers and bodies of the HTTP requests.",
 		Example: "  kubectl chat debug triage\n  kubectl chat debug triage --step 2\n  kubectl chat debug triage --step 2 " +
 			"-o yaml",
 		Args: cobra.ExactArgs(1),

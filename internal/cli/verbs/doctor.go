@@ -33,10 +33,11 @@ func newDoctor(o *options) *cobra.Command {
 	var do doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the installation of Parley, and its use in the namespace",
+		Short: "Check the installation, and collect a support archive",
 		Long: "Checks resource definitions, admission policies, rights, versions, the manager and the gateway, and whether " +
-			"the namespace has a model. Prints for each check what was found and what to do. A check that takes a right " +
-			"which you do not have is not made. Ends with 1 if a check failed.",
+			"the namespace has a model. It prints for each check what was found and what to do. A check that needs a right " +
+			"which you do not have is not made. The code is 1 if a check failed; warnings do not change it. If Parley is in " +
+			"another namespace than parley-system, name it with --gateway-namespace.",
 		Example: "  kubectl chat doctor\n  kubectl chat doctor -n team-a --probe\n" +
 			"  kubectl chat doctor -n team-a --bundle support.tar.gz",
 		Args: cobra.NoArgs,

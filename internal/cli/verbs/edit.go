@@ -29,10 +29,11 @@ import (
 func newEdit(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit CHAT MESSAGE [TEXT...]",
-		Short: "Change what a message says; the chat continues from there",
-		Long: "Changes the text of a User message. What followed it is superseded, and the message is answered again. " +
-			"Without a TEXT $KUBE_EDITOR or $EDITOR opens (else vi); TEXT - reads standard input. Nothing happens if " +
-			"another person has edited the message meanwhile; your text is then kept in a file.",
+		Short: "Change the text of a message; the chat continues from there",
+		Long: "Changes the text of a User message. The messages after it are superseded, and the message is answered " +
+			"again; a queued message is answered with its new text. Without a TEXT it opens $KUBE_EDITOR, $EDITOR or vi; TEXT " +
+			"- reads standard input. If another person has edited the message meanwhile, nothing happens (code 5), and your " +
+			"text is kept in a file. Edit messages with files with kubectl edit.",
 		Example: "  kubectl chat edit triage triage-message-x7k2p\n  kubectl chat edit triage triage-prompt \"And the DNS?\"",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -158,9 +159,9 @@ func newDelete(o *options) *cobra.Command {
 	yes := false
 	cmd := newAwaited(o, &cobra.Command{
 		Use:   "delete CHAT [MESSAGE]",
-		Short: "Delete a chat with all that was said in it, or a message",
-		Long: "Deletes a chat with its messages and sub-chats, which on a terminal is asked for without --yes; or a " +
-			"message, with what followed it: the chat continues from there. Waits until the object is gone.",
+		Short: "Delete a chat, or a message with what followed it",
+		Long: "Deletes a chat with its messages and sub-chats, or a message with what followed it: the chat continues from " +
+			"there. Deleting a chat asks for confirmation on a terminal, without --yes. Waits until the object is deleted.",
 		Example: "  kubectl chat delete triage --yes\n  kubectl chat delete triage triage-message-x7k2p",
 		Args:    cobra.RangeArgs(1, 2),
 	}, func(ctx context.Context, s *session, args []string, w waiting) error {

@@ -40,11 +40,16 @@ func newImport(o *options) *cobra.Command {
 	var im importOptions
 	cmd := &cobra.Command{
 		Use:   "import FILE|- [NAME]",
-		Short: "Create a chat that continues from an exported conversation",
-		Long: "Creates a Chat whose first message is a conversation that was led elsewhere: an export (-o jsonl), or " +
-			"messages of OpenAI's Chat Completions in JSON. The model is told it with the next message; --prompt sends one. " +
-			"A conversation in which the model has not said the last word is refused without --answer, since the model would " +
-			"be asked at once.",
+		Short: "Create a chat that continues from an export, or from messages of OpenAI's protocol",
+		Long: "Creates a Chat whose first message is an earlier conversation. FILE, or - for standard input, is an export " +
+			"in JSON Lines, or messages of OpenAI's Chat Completions in JSON: a list of them, or an object with messages. It " +
+			"has at most 64 MiB. Nothing in it is run again. Without a NAME the API server generates one.\n\nThe chat waits " +
+			"for your next message, or takes it from --prompt. A conversation whose last message is not the model's is " +
+			"refused without --answer, because the model would answer at once.\n\nThe import takes what the model saw last: " +
+			"after a clear or compact what followed it, with the summary as a User message. It omits reasoning, notes, " +
+			"messages of a system, and the content of files that are elsewhere, and reports all but reasoning on standard " +
+			"error. A conversation of more than 1024 messages or 1 MiB of JSON is refused; --truncate omits the oldest " +
+			"messages, so that the rest begins with a User message.",
 		Example: "  kubectl chat export triage -o jsonl | kubectl chat import - triage-2\n" +
 			"  kubectl chat import messages.json --prompt \"Go on, please\"",
 		Args: cobra.RangeArgs(1, 2),
@@ -191,10 +196,11 @@ const (
 func newExport(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export CHAT",
-		Short: "Print all that was said in a chat, as Markdown or JSON Lines",
-		Long: "Prints a chat with all its messages and notes, in order: as Markdown for people (-o md, the default), or as " +
-			"JSON Lines with all that a message is (-o jsonl), which kubectl chat import reads. The same chat is always " +
-			"printed in the same way.",
+		Short: "Print the whole conversation, as Markdown or JSON Lines",
+		Long: "Prints a chat with its messages and notes, in order. Markdown (-o md, the default) is for people: text of " +
+			"others is in fences that are longer than all within it, and messages for the model alone are omitted. JSON Lines " +
+			"(-o jsonl) contain the chat in the first line (type chat), then each message and note (type message or note, " +
+			"with its index); the other fields are those of the stream. The same chat is always printed in the same way.",
 		Example: "  kubectl chat export triage > triage.md\n  kubectl chat export triage -o jsonl > triage.jsonl",
 		Args:    cobra.ExactArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {

@@ -29,10 +29,11 @@ func newLs(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List chats, and what waits for whom",
-		Long: "Lists the chats of the namespace: how each stands, who answers, how many messages are committed and wait, " +
-			"what it has cost, and which calls wait for people or clients. Archived chats are left out without --all. " +
-			"With --watch each change is a further line, until ctrl-C.",
+		Short:   "List chats, and what they wait for",
+		Long: "Lists the chats of the namespace. WAITS FOR counts the calls that wait for people (approval, answer) or " +
+			"clients; without such calls it shows what else the chat waits for, as in status.wait. -o wide adds tokens, the " +
+			"parent chat, the outcome of the turn, and how the newest reply begins. With --watch each change is a new line, " +
+			"until ctrl-C.",
 		Example: "  kubectl chat ls\n  kubectl chat ls -A --all -o wide\n  kubectl chat ls -l team=blue --watch",
 		Args:    cobra.NoArgs,
 		RunE: o.connected(func(ctx context.Context, s *session, _ []string) error {

@@ -28,10 +28,10 @@ func newNew(o *options) *cobra.Command {
 	var no newOptions
 	cmd := &cobra.Command{
 		Use:   "new [NAME [TEXT...]]",
-		Short: "Create a chat, and show the first reply",
-		Long: "Creates a Chat. With a TEXT it begins at once, and the reply is shown as with send; TEXT - reads standard " +
-			"input. A NAME that ends with a hyphen is the beginning of one that the API server makes up, as is \"chat-\" " +
-			"without a NAME.",
+		Short: "Create a chat and show the first reply",
+		Long: "Creates a Chat. With a TEXT it starts at once, and the reply is shown as with send; TEXT - reads standard " +
+			"input. Without a TEXT the chat waits for a message. If NAME ends with a hyphen, the API server completes it; " +
+			"without a NAME it completes chat-.",
 		Example: "  kubectl chat new triage \"Why does node-7 not get ready?\"\n  kubectl chat new review- --class " +
 			"reviewer --label team=blue - < change.diff\n  kubectl chat new",
 		Args: cobra.ArbitraryArgs,

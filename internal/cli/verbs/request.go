@@ -76,23 +76,27 @@ type request struct {
 }
 
 var requests = []request{
-	{"interrupt", "Stop the turn of a chat and keep what was said so far", v1beta1.RequestInterrupt, "interrupted",
-		". What was said so far is kept; calls that wait for people are cancelled. Ends with 1 if there was nothing to " +
-			"interrupt.", "triage"},
-	{"clear", "Begin a new context: the model sees nothing of what came before", v1beta1.RequestClear, "cleared",
-		". The messages stay; the model no longer sees them. Ends with 1 if a turn is under way, or nothing was said since " +
-			"the last time.", "triage"},
-	{"compact", "Replace what the model sees of a chat by a summary", v1beta1.RequestCompact, "is being compacted",
-		": a model is asked for a summary. The messages stay; the model sees the summary in their place. Ends with 1 if a " +
-			"turn is under way, or the model has said nothing since the last time.", "triage"},
-	{"title", "Have a model write another title with the next reply", v1beta1.RequestTitle,
+	{"interrupt", "Stop the running turn and keep its text", v1beta1.RequestInterrupt,
+		"interrupted",
+		". The text so far is kept, and the next message in the queue starts. If the turn waits for people, their " +
+			"calls are cancelled and the turn continues without them. Ends with 1 if there is nothing to interrupt.", "triage"},
+	{"clear", "Start a new context: the model no longer sees earlier messages", v1beta1.RequestClear,
+		"cleared",
+		". The messages stay, but the model sees only later ones. Ends with 1 if a turn is running, or there is " +
+			"nothing to clear.", "triage"},
+	{"compact", "Replace what the model sees by a summary", v1beta1.RequestCompact,
+		"is being compacted",
+		". A model writes a summary of the conversation; from then on the model sees the summary in its place. Ends " +
+			"with 1 if a turn is running, or the model has not replied since the last time.", "triage"},
+	{"title", "Have a model write another title", v1beta1.RequestTitle,
 		"gets another title with its next reply",
-		": with the next reply comes another title, of the whole conversation. Ends with 1 if no model writes titles for " +
-			"the chat (spec.titles of its ChatModelConfig), or spec.title says the title.", "triage"},
-	{"refresh-context", "Have AGENTS.md and the index of skills of the workspace read again",
-		v1beta1.RequestRefreshContext, "reads the context of its workspace again with its next calls there",
-		": with the results of the next calls that work in the workspace, the model is shown again what that says about " +
-			"how to work in it. Ends with 1 if the chat has no workspace.", "fix-the-build"},
+		". The next reply comes with another title. Until then status.title keeps its value, with titleSource " +
+			"Outdated. Ends with 1 if no model writes titles for the chat (spec.titles of its ChatModelConfig), or spec.title " +
+			"sets the title.", "triage"},
+	{"refresh-context", "Have AGENTS.md and the skill index of the workspace read again", v1beta1.RequestRefreshContext,
+		"reads the context of its workspace again with its next calls there",
+		". With the results of its next calls in the workspace, the model is shown again how to work there. " +
+			"Ends with 1 if the chat has no workspace.", "fix-the-build"},
 }
 
 func newRequest(o *options, r request) *cobra.Command {
@@ -156,18 +160,18 @@ func isOpen(c *v1beta1.Chat) bool     { return !c.Status.Archived }
 func isArchived(c *v1beta1.Chat) bool { return c.Status.Archived }
 
 var fields = []field{
-	{"suspend", "Hold the work of a chat, and that of its sub-chats", "suspend", true, "suspended", isOpen, anyChat,
-		"Sets spec.suspend and waits until the chat has seen it. The step under way is finished and committed, no further " +
-			"one begins, and messages wait."},
-	{"resume", "Let a chat continue that was suspended", "suspend", false, "resumed",
+	{"suspend", "Hold the work of a chat and its sub-chats", "suspend", true, "suspended", isOpen, anyChat,
+		"Sets spec.suspend and waits until the chat has read it. The running step is finished and committed, no further " +
+			"one starts, and messages wait."},
+	{"resume", "Let a suspended chat continue", "suspend", false, "resumed",
 		func(c *v1beta1.Chat) bool { return c.Spec.Suspend }, anyChat,
-		"Takes spec.suspend back and waits until the chat has seen it."},
-	{"archive", "Put a chat away, with its sub-chats", "archived", true, "archived", isOpen, isArchived,
-		"Sets spec.archived and waits until the chat is archived, which it is once none of its family is at work. An " +
-			"archived chat takes no messages, and kubectl chat ls leaves it out."},
-	{"unarchive", "Take a chat up again that was archived", "archived", false, "unarchived",
+		"Sets spec.suspend to false and waits until the chat has read it."},
+	{"archive", "Archive a chat and its sub-chats", "archived", true, "archived", isOpen, isArchived,
+		"Sets spec.archived and waits until the chat is archived, as soon as all of its family are idle. An archived chat " +
+			"accepts no messages, and ls omits it."},
+	{"unarchive", "Unarchive a chat", "archived", false, "unarchived",
 		func(c *v1beta1.Chat) bool { return c.Spec.Archived }, isOpen,
-		"Takes spec.archived back and waits until the chat takes messages."},
+		"Sets spec.archived to false and waits until the chat accepts messages."},
 }
 
 func newField(o *options, f field) *cobra.Command {
@@ -207,9 +211,10 @@ func (f *field) set(ctx context.Context, s *session, args []string, w waiting) e
 func newPromote(o *options) *cobra.Command {
 	return newAwaited(o, &cobra.Command{
 		Use:   "promote CHAT MESSAGE",
-		Short: "Let a message that waits in the queue be next, and stop the turn under way",
-		Long: "Sets spec.whenBusy of the ChatMessage to Interrupt and waits until it is being answered. The turn under " +
-			"way is stopped; what was said so far is kept. Ends with 1 if the message does not wait.",
+		Short: "Make a queued message next",
+		Long: "Sets spec.whenBusy of the ChatMessage to Interrupt and waits until it is being answered, as if it had been " +
+			"sent with --interrupt: the running turn stops, and the text so far is kept. Ends with 1 if the message is not " +
+			"queued.",
 		Example: "  kubectl chat promote triage triage-x7k2p",
 		Args:    cobra.ExactArgs(2),
 	}, promoteMessage)

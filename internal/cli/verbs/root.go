@@ -66,6 +66,31 @@ var verbs = []struct {
 	{newVersion, nil},
 }
 
+// about is the help of kubectl chat. It has all exit codes.
+const about = `Talk to Parley's chats. Where a verb takes the name of a chat or message it also takes
+TYPE/NAME, as -o name prints it. For the id of a call, its beginning or end is enough.
+Messages go to standard output, remarks about them to standard error. Verbs that send the
+chat a request wait until it has acted, at most --timeout; with --wait=false they do not wait.
+
+Output formats:
+
+  -o json             one JSON object a line: the events of the stream for new, import, send, tail and show, the
+                      resulting object for the other verbs
+  -o yaml, -o name    the object that a verb creates, changes or reads
+
+Exit codes:
+
+  0     it is done; new and send: the message was answered
+  1     the turn failed, the message was rejected, the chat refused, or another error occurred
+  2     invalid command line, or not confirmed
+  3     the object does not exist, or was deleted meanwhile
+  4     forbidden, or invalid token
+  5     the name is taken, or someone else changed the object meanwhile
+  6     --timeout expired, or the API server does not answer
+  7     --timeout expired while calls wait for a person or a client
+  8     the turn was interrupted
+  130   ctrl-C`
+
 // NewCommand returns the plug-in's command.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	streams.Out, streams.ErrOut = terminal.NewScreen(streams.Out), terminal.NewScreen(streams.ErrOut)
@@ -73,6 +98,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-chat",
 		Short:         "Talk to Parley's chats",
+		Long:          about,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl chat"},
@@ -214,7 +240,7 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Exit codes, which docs/reference/kubectl-chat.md explains.
+// Exit codes, which the help explains.
 const (
 	exitDone        = 0
 	exitFailed      = 1

@@ -33,10 +33,13 @@ func newSend(o *options) *cobra.Command {
 	var so sendOptions
 	cmd := &cobra.Command{
 		Use:   "send CHAT [TEXT...]",
-		Short: "Send a message to a chat and show the reply, as the model says it",
-		Long: "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard " +
-			"input. Without a TEXT it talks to the chat at the terminal: each line is a message, and replies come as they are " +
-			"said. docs/reference/kubectl-chat.md says what it ends with.",
+		Short: "Send a message and stream the reply",
+		Long: "Creates a ChatMessage and shows the reply as it streams. TEXT - reads standard input. A message to a busy " +
+			"chat waits its turn; with --interrupt it stops the running turn and is next. When the turn needs a person, send " +
+			"shows what to type, and continues once it is done. It fails with the reason of the message, such as QueueFull, " +
+			"Superseded or Interrupted.\n\nWithout a TEXT, on a terminal, each line is a message, and messages of others " +
+			"appear as they arrive. The first ctrl-C interrupts the running turn. The second one leaves, as does ctrl-D in an " +
+			"empty line; the chat continues.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
 			"\n  kubectl chat send triage",

@@ -19,10 +19,11 @@ import (
 func newSettings(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "settings CHAT",
-		Short: "Show which settings of a chat are in force, and who has said them",
-		Long: "Prints the settings of a chat that are in force as YAML, each with where it comes from: the chat itself, " +
-			"its ChatClass, or the restrictions of that. Unset settings are omitted. With -o json each setting has its " +
-			"path, value and source.",
+		Short: "Show the effective settings, and where they come from",
+		Long: "Prints the settings of a chat from the next step on, as YAML: those of the chat, those of its ChatClass " +
+			"where the chat sets none, and the effect of the restrictions of the class on both. Settings that are not set are " +
+			"omitted. It reads them with your own rights, which must let you read ChatClasses. With -o json each setting has " +
+			"its path, value and from (Chat, ChatClass, Restrictions, NamespaceDefault).",
 		Example: "  kubectl chat settings triage\n  kubectl chat settings triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {

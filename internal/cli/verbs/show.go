@@ -20,10 +20,11 @@ func newShow(o *options) *cobra.Command {
 	all, names, last := false, false, 0
 	cmd := &cobra.Command{
 		Use:   "show CHAT",
-		Short: "Show what was said in a chat",
-		Long: "Prints what was said in a chat, why its last turn failed, and what it waits for: the last 20 messages, or " +
-			"what --last or --all say. With --names each message is shown below its name, which edit, delete and promote " +
-			"take. -o json prints the events of the stream, -o yaml the Chat itself.",
+		Short: "Show the conversation",
+		Long: "Prints the last 20 messages, or those of --last or --all, with notes at their places, why the last turn " +
+			"failed, and what the chat waits for. --names shows the names that edit, delete and promote take. It reads only " +
+			"the API server, so a reply that is still streaming is not shown: see tail. -o json prints the events of the " +
+			"stream, -o yaml the Chat itself.",
 		Example: "  kubectl chat show triage\n  kubectl chat show triage --all | less\n  kubectl chat show triage --last 2 " +
 			"--names",
 		Args: cobra.ExactArgs(1),
@@ -96,9 +97,10 @@ func newTail(o *options) *cobra.Command {
 	history := false
 	cmd := &cobra.Command{
 		Use:   "tail CHAT",
-		Short: "Show what is said in a chat, as it is said",
-		Long: "Shows what is said in a chat from now on, as it is said. A lost connection is resumed where it was. " +
-			"Ends with ctrl-C, or when the chat is deleted.",
+		Short: "Show the conversation as it happens",
+		Long: "Shows messages and live replies from now on, or with --history from the first message. It resumes after a " +
+			"lost connection; a line reports outages of more than 3 seconds. After an edit or a deletion it reports the " +
+			"change and shows the new messages. It ends with ctrl-C, or when the chat is deleted.",
 		Example: "  kubectl chat tail triage\n  kubectl chat tail triage --history",
 		Args:    cobra.ExactArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {

@@ -31,8 +31,7 @@ func newUI(o *options) *cobra.Command {
 		Use:   "ui [CHAT]",
 		Short: "Open the page in a browser",
 		Long: "Serves the page on this machine and opens it in a browser, until ctrl-C. The page may do what you may. Your " +
-			"token stays with the plug-in: the browser gets a key that is good for this server alone, and the link opens " +
-			"the page once.",
+			"token stays with the plug-in: the browser gets a key for this server alone, and the link opens the page once.",
 		Example: "  kubectl chat ui\n  kubectl chat ui triage --no-open",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {

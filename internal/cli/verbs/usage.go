@@ -31,10 +31,10 @@ func newUsage(o *options) *cobra.Command {
 	by, everywhere := byChat, false
 	cmd := &cobra.Command{
 		Use:   "usage [CHAT]",
-		Short: "Show the tokens that chats took, and what they cost",
+		Short: "Show tokens and costs by chat, model, ChatModelConfig or day",
 		Long: "Shows tokens and costs of a chat, of the chats of the namespace, or with -A of all namespaces. By chat it " +
-			"is what the status of the chats has, of messages that were deleted since, too. By model, config or day (UTC) it " +
-			"is the sum of the replies that exist.",
+			"shows status.usage, status.advisorUsage and status.cost, which include deleted messages. By model, config or day " +
+			"(UTC) it sums up the replies that exist. Currencies are never added to each other.",
 		Example: "  kubectl chat usage triage --by model\n  kubectl chat usage -A --by day",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

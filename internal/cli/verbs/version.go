@@ -23,9 +23,9 @@ type clientVersion struct {
 func newVersion(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this plug-in",
-		Long: "Prints the version of this plug-in, what it was built with, and the version of Parley's API that it uses. " +
-			"It asks no cluster.",
+		Short: "Print the version of the plug-in",
+		Long: "Prints the version of the plug-in, what it was built with, and the version of Parley's API that it uses. A " +
+			"build that is not a release prints (devel). No cluster is contacted.",
 		Example: "  kubectl chat version\n  kubectl chat version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

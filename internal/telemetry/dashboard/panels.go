@@ -132,7 +132,7 @@ func streams() row {
 				perSecond(telemetry.MetricRelayRefused).called("relay")}},
 		{title: "Live parts in relays", unit: "bytes", description: "What the relays hold in memory.",
 			queries: []query{summed(telemetry.MetricRelayHeld, "held")}},
-		{title: "Live parts that were not handed on", unit: "reqps", description: "Replies are none the worse.",
+		{title: "Live parts that were dropped", unit: "reqps", description: "Replies are not affected.",
 			queries: []query{perSecond(telemetry.MetricDroppedParts, telemetry.LabelBy)}},
 	}}
 }

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package toolpage
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley.dev/parley/hack/gen/markdown"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -39,16 +40,19 @@ func builtIn() []tools.Tool {
 // uses says whether a tool may be called in a mode.
 var uses = map[tools.Use]string{tools.Free: "yes", tools.WithApproval: "with approval", tools.Forbidden: "no"}
 
-// render is the whole page.
+// Render returns the page.
+func Render() ([]byte, error) { return render(builtIn()) }
+
 func render(all []tools.Tool) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, intro, tools.ResultLimit(1)>>10, tools.MaxResultBytes>>10)
-	fmt.Fprint(&b, "\n| Tool | Offered to | in mode Plan | in mode Explore |\n| --- | --- | --- | --- |\n")
+	rows := make([][]string, 0, len(all))
 	for _, tool := range all {
 		d := tool.Definition()
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", d.Name, d.Name, cell(d.Reference.Offered), uses[d.Plan],
-			uses[d.Explore])
+		rows = append(rows, []string{fmt.Sprintf("[`%s`](#%s)", d.Name, d.Name), markdown.Cell(d.Reference.Offered),
+			uses[d.Plan], uses[d.Explore]})
 	}
+	markdown.Table(&b, []string{"Tool", "Offered to", "in mode Plan", "in mode Explore"}, rows)
 	for _, tool := range all {
 		if err := section(&b, tool.Definition()); err != nil {
 			return nil, err
@@ -64,19 +68,13 @@ func section(w io.Writer, d tools.Definition) error {
 	if len(rows) == 0 {
 		fmt.Fprint(w, "\nIt has no arguments.\n")
 	} else {
-		fmt.Fprint(w, "\n| Argument | Type | Default | Bounds | What it is |\n| --- | --- | --- | --- | --- |\n")
-		for _, row := range rows {
-			fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
-		}
+		markdown.Table(w, []string{"Argument", "Type", "Default", "Bounds", "What it is"}, rows)
 	}
 	fields, err := resultRows(d.Reference.Result)
 	if err != nil {
 		return fmt.Errorf("the result of %s: %w", d.Name, err)
 	}
-	fmt.Fprint(w, "\n| Result | Type | What it is |\n| --- | --- | --- |\n")
-	for _, row := range fields {
-		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
-	}
+	markdown.Table(w, []string{"Result", "Type", "What it is"}, fields)
 	items(w, "Errors and failures", d.Reference.Errors)
 	items(w, "Limits", d.Reference.Limits)
 	return nil
@@ -109,7 +107,7 @@ func argumentRows(path string, schema arguments.Schema) (rows [][]string) {
 		}
 		description, _ := property["description"].(string)
 		rows = append(rows, []string{
-			"`" + path + name + "`", typeName(property), fallback, bounds(property), cell(description),
+			"`" + path + name + "`", typeName(property), fallback, bounds(property), markdown.Cell(description),
 		})
 		items, _ := property["items"].(arguments.Schema)
 		rows = append(rows, argumentRows(path+name+"[].", items)...)
@@ -151,6 +149,3 @@ func bounds(property arguments.Schema) string {
 	}
 	return "—"
 }
-
-// cell is a text as a cell of a table.
-func cell(text string) string { return strings.NewReplacer("|", `\|`, "*", `\*`).Replace(text) }

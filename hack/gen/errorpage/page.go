@@ -1,19 +1,13 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes docs/reference/errors.md from the rules that classify errors and the table of finish reasons, so
-// that the page cannot say anything else.
-//
-//	go run ./hack/gen/errors -o docs/reference/errors.md          writes the page
-//	go run ./hack/gen/errors -o docs/reference/errors.md -check   fails when the page differs
-package main
+// Package errorpage renders the page of errors from the rules that classify them and the table of finish reasons.
+package errorpage
 
 import (
 	"bytes"
 	_ "embed"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"text/template"
 
@@ -26,35 +20,8 @@ import (
 //go:embed errors.md.tmpl
 var page string
 
-func main() {
-	out := flag.String("o", "docs/reference/errors.md", "the file to write or to check")
-	check := flag.Bool("check", false, "fail when the file differs, and write nothing")
-	flag.Parse()
-	if err := run(*out, *check); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run(path string, check bool) error {
-	want, err := render()
-	if err != nil {
-		return fmt.Errorf("rendering the page: %w", err)
-	}
-	if !check {
-		return os.WriteFile(path, want, 0o644)
-	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("reading the page: %w", err)
-	}
-	if !bytes.Equal(have, want) {
-		return fmt.Errorf("%s is stale: run make generate", path)
-	}
-	return nil
-}
-
-func render() ([]byte, error) {
+// Render returns the page.
+func Render() ([]byte, error) {
 	t, err := template.New("errors").Funcs(template.FuncMap{
 		"retried": retried,
 		"example": func(reason string, status ...int) string {

@@ -1,45 +1,15 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package toolpage
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"parley.dev/parley/internal/tools"
 )
-
-func TestThePageSaysWhatTheToolsDo(t *testing.T) {
-	if err := run("../../../docs/reference/tools.md", true); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCheckFailsOnADifferenceAndWritesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tools.md")
-	if err := run(path, true); err == nil {
-		t.Error("a missing page passed")
-	}
-	if err := run(path, false); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(path, true); err != nil {
-		t.Errorf("a page just written: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("other"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(path, true); err == nil {
-		t.Error("a different page passed")
-	}
-	if have, err := os.ReadFile(path); err != nil || string(have) != "other" {
-		t.Errorf("the check wrote %q, %v", have, err)
-	}
-}
 
 // documented is a tool whose calls have such a result.
 type documented struct{ result any }

@@ -1,12 +1,14 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package toolpage
 
 import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"parley.dev/parley/hack/gen/markdown"
 )
 
 // resultRows are those of the fields of a result.
@@ -29,7 +31,7 @@ func fieldRows(path string, t reflect.Type) (rows [][]string, err error) {
 		if options != "" {
 			kind += ", optional"
 		}
-		rows = append(rows, []string{"`" + path + name + "`", kind, cell(doc)})
+		rows = append(rows, []string{"`" + path + name + "`", kind, markdown.Cell(doc)})
 		if within != nil {
 			nested, err := fieldRows(path+name+"[].", within)
 			if err != nil {
