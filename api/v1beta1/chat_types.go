@@ -19,6 +19,16 @@ const AnnotationCreatedBy = "parley.dev/created-by"
 // cluster stamps it (config/admission/stamp). It is absent as long as no one has.
 const AnnotationEditedBy = "parley.dev/edited-by"
 
+// AnnotationRedacted on a Chat is when text was last removed from its messages, which generation pods then read again.
+// On a generated message it is when text was removed from that. On a message of a person or a client it is two hashes
+// of the content, joined by "/": before, and now. So the operator can tell a redaction from an edit. It takes the verb
+// redact on Chats to write it.
+const AnnotationRedacted = "parley.dev/redacted"
+
+// AnnotationRedacting on a Chat is present while text is removed from it. Meanwhile its status can be changed by others
+// than the manager, who have the verb redact on Chats. It takes the same verb to write it.
+const AnnotationRedacting = "parley.dev/redacting"
+
 // ChatSpec is what a person wants of a chat.
 // +kubebuilder:validation:XValidation:rule="!has(self.parentRef) || (!has(self.workspace) && !has(self.retention) && (!has(self.mode) || self.mode != 'Plan'))",messageExpression="has(self.workspace) ? 'a sub-chat shares the workspace of the chat above it: set workspace there' : has(self.retention) ? 'a sub-chat is deleted with the chat above it: set retention there' : 'a sub-chat proposes no plans: set mode to Explore, or leave it out'"
 // +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && has(self.parentRef) == has(oldSelf.parentRef)",messageExpression="has(self.parentRef) != has(oldSelf.parentRef) ? 'parentRef cannot change: create a new chat' : has(self.prompt) ? 'prompt can only be given when the chat is created: continue with a ChatMessage' : 'prompt starts the chat and cannot change afterwards: continue with a ChatMessage'"
@@ -29,7 +39,6 @@ type ChatSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=524288
 	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.matches(r'[^\\s\\pZ\\pC]')",optionalOldSelf=true,message="prompt is blank: say something, or leave it out"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="prompt starts the chat and cannot change afterwards: continue with a ChatMessage",reason=FieldValueForbidden
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 

@@ -74,7 +74,6 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.parts) || has(self.generation) || (self.role == 'Tool' ? self.parts.all(p, p.type == 'ToolResult') && self.parts.map(p, p.?toolResult.?output.optMap(o, o.size()).orValue(0)).sum() <= 1048576 : self.parts.all(p, p.type in ['Text', 'File']) && self.parts.map(p, p.?text.optMap(t, t.size()).orValue(0) + p.?file.?data.optMap(d, d.size()).orValue(0)).sum() <= 1048576)",messageExpression="self.role == 'Tool' ? (self.parts.all(p, p.type == 'ToolResult') ? 'the outputs of all results together may have at most 1048576 characters' : 'a Tool message has parts, all of type ToolResult') : self.parts.all(p, p.type in ['Text', 'File']) ? 'the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message' : 'parts of a User message must be of type Text or File'"
 // +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'Users' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out'"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation)",message="a generated message cannot change"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.parts) || has(self.generation) || self.role != 'Tool' || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
 // +kubebuilder:validation:XValidation:rule="(has(self.visibility) ? self.visibility : 'All') == (has(oldSelf.visibility) ? oldSelf.visibility : 'All')",message="visibility cannot change: create another message"
 type ChatMessageSpec struct {
 	// chatRef names the chat. It may be created after the message.
@@ -171,7 +170,6 @@ type ChatMessageSpec struct {
 
 	// generation says which attempt yielded a generated message.
 	// +structType=atomic
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a generated message cannot change"
 	// +optional
 	Generation *MessageGeneration `json:"generation,omitempty"`
 }

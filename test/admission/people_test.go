@@ -42,6 +42,7 @@ var (
 	governor      = actor{name: "governor"}  // With parley-quota-admin, in the whole cluster.
 	curator       = actor{name: "curator"}   // With parley-class-admin.
 	debugger      = actor{name: "debugger"}  // With parley-debug-viewer.
+	redactor      = actor{name: "redactor"}  // With parley-redact.
 	templater     = actor{name: "templater"} // With parley-template-author: creates no pods.
 	manager       = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}
 	impostor      = actor{name: "an account of the manager's name", namespace: ns, account: "parley-manager"}

@@ -68,6 +68,17 @@ var probes = []probe{
 		return says(patches(probeResult(ctx), `{"spec":{"parts":[{"type":"Text","text":"other"}]}}`)(ctx, dry()),
 			"cannot change")
 	}},
+	{"parley-redactions", func(ctx context.Context) bool {
+		marked := newChat("marked")
+		marked.Annotations = map[string]string{v1beta1.AnnotationRedacting: "true"}
+		return says(dryAs(ctx, chatter, marked), "may not redact chats")
+	}},
+	{"parley-immutable-prompts", func(ctx context.Context) bool {
+		prompted := newChat("prompted")
+		prompted.Spec.Prompt = "a"
+		_ = cluster.Client.Create(ctx, prompted) // It may be there.
+		return says(patches(newChat("prompted"), `{"spec":{"prompt":"b"}}`)(ctx, dry()), "prompt starts the chat")
+	}},
 	{"parley-debug-steps", func(ctx context.Context) bool {
 		chat := newChat("probe")
 		_ = cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)

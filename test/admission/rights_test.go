@@ -33,7 +33,7 @@ import (
 // What the tables are about: who has a right to any of it that is not in them must not have it.
 var (
 	reads  = []string{"get", "list", "watch"}
-	writes = []string{"create", "update", "patch", "delete", "deletecollection"}
+	writes = []string{"create", "update", "patch", "delete", "deletecollection", "redact"}
 	// resources as <group>/<resource>[/<subresource>].
 	resources = []string{
 		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages",
@@ -131,6 +131,9 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 			"chats/stream: get", "chats: " + read, "workspaces: " + read}},
 		{debugger, ns, []string{"chatdebugsteps: " + read + " delete", "chats: " + read}},
 		{debugger, otherNS, nil},
+		{redactor, ns, []string{"chatdebugsteps: get list delete", "chatmessages: get list patch delete",
+			"chats/status: patch", "chats: get list patch redact", "toolapprovals: get list delete"}},
+		{redactor, otherNS, nil},
 		{templater, ns, []string{"podtemplates: " + read + " " + change}},
 		{templater, otherNS, nil},
 		{owner, ns, []string{

@@ -128,6 +128,7 @@ func populate(ctx context.Context) error {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNS}},
 		inNamespace("chatter", ns, "parley-chat-user"), inNamespace("approver", ns, "parley-tool-approver"),
 		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("debugger", ns, "parley-debug-viewer"),
+		inNamespace("redactor", ns, "parley-redact"),
 		inNamespace("owner", ns, "parley-chat-admin"), inNamespace("templater", ns, "parley-template-author"),
 		inNamespace("curator", ns, "parley-class-admin"), inNamespace("boss", ns, "cluster-admin"),
 		&rbacv1.ClusterRoleBinding{

@@ -23,7 +23,7 @@ func Certain(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 		return g.ChatUID == string(chat.UID)
 	}
 	commit := recorded(chat, m)
-	return commit != nil && commit.ContentHash == content.Hash(&m.Spec)
+	return commit != nil && commit.ContentHash == content.Of(m)
 }
 
 // CommittedHash is the hash of what the User message of that name said when it was committed, as the chat's status

@@ -57,6 +57,7 @@ var verbs = []struct {
 	{newLs, nil},
 	{newNew, nil},
 	{newPromote, []finder{openChats, queuedMessages}},
+	{newRedact, []finder{allChats}},
 	{newSend, []finder{openChats}},
 	{newSettings, []finder{allChats}},
 	{newShow, []finder{allChats}},

@@ -67,7 +67,7 @@ func NewLoader(client *apiclient.Client) *Loader {
 // Load returns the messages that the model can see: from the start of the chat's context to its head. The error is a
 // *BrokenError, or an *EditedError if the chat has not seen an edit yet.
 func (l *Loader) Load(ctx context.Context, chat *v1beta1.Chat) ([]v1beta1.ChatMessage, error) {
-	known := from(chat.Status.History.ContextStart, l.kept.get(string(chat.UID)))
+	known := from(chat.Status.History.ContextStart, l.kept.get(key(chat)))
 	p := &pass{loader: l, chat: chat, known: known, fetched: map[string]*v1beta1.ChatMessage{}}
 	p.place = make(map[string]int, len(p.known))
 	for i := range p.known {
@@ -87,8 +87,13 @@ func (l *Loader) Load(ctx context.Context, chat *v1beta1.Chat) ([]v1beta1.ChatMe
 		return nil, err
 	}
 	messages := p.join(nodes)
-	l.kept.put(string(chat.UID), messages)
+	l.kept.put(key(chat), messages)
 	return messages, nil
+}
+
+// key is that of the chat's messages in the cache: other ones once text was removed from them.
+func key(chat *v1beta1.Chat) string {
+	return string(chat.UID) + "/" + chat.Annotations[v1beta1.AnnotationRedacted]
 }
 
 // isFinal reports whether a cached message is current. Generated messages never change. People can edit or recreate
@@ -98,7 +103,7 @@ func isFinal(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
 	t := chat.Status.Turn
 	return m.Spec.Generation != nil ||
 		t != nil && t.Message == m.Name && t.HistoryVersion == m.Status.HistoryVersion &&
-			chat.Status.Internal.Turn.ContentHash == content.Hash(&m.Spec)
+			chat.Status.Internal.Turn.ContentHash == content.Of(m)
 }
 
 // from are the known messages from the index on; none if the first is missing, after an edit has restored an earlier
@@ -118,9 +123,9 @@ func from(start int64, known []v1beta1.ChatMessage) []v1beta1.ChatMessage {
 
 // Add caches a message that was just created after the chat's head.
 func (l *Loader) Add(chat *v1beta1.Chat, message *v1beta1.ChatMessage) {
-	known := l.kept.get(string(chat.UID))
+	known := l.kept.get(key(chat))
 	if n := len(known); n > 0 && known[n-1].Name == message.Spec.Parent {
-		l.kept.put(string(chat.UID), append(known[:n:n], *message))
+		l.kept.put(key(chat), append(known[:n:n], *message))
 	}
 }
 
@@ -209,7 +214,7 @@ func (p *pass) mayBeSeen(m *v1beta1.ChatMessage) bool {
 func (p *pass) unedited(nodes []history.Node) error {
 	for _, n := range nodes {
 		m := p.fetched[n.Name]
-		if n.Commit != nil && n.Commit.ContentHash != "" && n.Commit.ContentHash != content.Hash(&m.Spec) {
+		if n.Commit != nil && n.Commit.ContentHash != "" && n.Commit.ContentHash != content.Of(m) {
 			return fmt.Errorf("reading the messages of chat %s: %w", p.chat.Name, &EditedError{Message: m.Name})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"parley.dev/parley/api/v1beta1"
 )
@@ -17,12 +18,22 @@ import (
 // an annotation, so that no object of the API server can have it.
 const HashKey = "<content>"
 
-// Of is the hash of a message from the manager's cache or from the API server.
+// Of is the hash of a message from the manager's cache or from the API server: of what it said before a redaction,
+// which is no edit.
 func Of(m *v1beta1.ChatMessage) string {
 	if hash, ok := m.Annotations[HashKey]; ok {
 		return hash
 	}
-	return Hash(&m.Spec)
+	hash := Hash(&m.Spec)
+	if before, now, _ := strings.Cut(m.Annotations[v1beta1.AnnotationRedacted], "/"); now == hash {
+		return before
+	}
+	return hash
+}
+
+// Redacted is the value of the annotation of a message that says, after a redaction, what is in spec.
+func Redacted(m *v1beta1.ChatMessage, spec *v1beta1.ChatMessageSpec) string {
+	return Of(m) + "/" + Hash(spec)
 }
 
 // Hash is the hash of a message's content, the texts and files of its parts, and its history: 32 hexadecimal digits.

@@ -1,0 +1,41 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+)
+
+func TestRedactRemovesTextOfChatAndSubChats(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	sub := chattest.Chat("looks", chattest.ChildOf("triage"), chattest.Prompt("Try hunter2-2026"))
+	sub.Namespace = p.namespace
+	p.create(sub)
+	p.write("m", "The password is hunter2-2026.")
+	redact := func(stdin string, args ...string) *command {
+		return p.start("certificate", stdin, append([]string{"-n", p.namespace, "redact", "triage"}, args...)...)
+	}
+	const both = "chats/looks would be redacted: spec.prompt\nchatmessages/m would be redacted: spec.content\n"
+	redact("hunter2-2026\n", "--dry-run").shows(both, "")
+	redact("hunter2-2026\n").shows(strings.ReplaceAll(both, "would be ", ""), "")
+	m := find(p, "the message", &v1beta1.ChatMessageList{}, func(m *v1beta1.ChatMessage) bool { return m.Name == "m" })
+	check.Equal(t, "the message", "The password is [redacted].", m.Spec.Content)
+	check.OK(t, p.c.Get(t.Context(), client.ObjectKeyFromObject(sub), sub))
+	check.Equal(t, "the prompt of the sub-chat", "Try [redacted]", sub.Spec.Prompt)
+
+	redact("hunter2-2026\n").exits(exitFailed, "the text was not found")
+	redact("short\n").exits(exitUsage, "less than 6 bytes")
+	p.get(p.chat)
+	p.chat.Status.Phase = v1beta1.ChatRunning
+	p.begin(m)
+	redact("password").exits(exitConflict, "chat triage is being answered: wait, or stop it with kubectl chat")
+}
