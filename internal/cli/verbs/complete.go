@@ -211,9 +211,14 @@ var kindByWord = map[string]string{"CHAT": "chat", "NAME": "chat", "MESSAGE": "c
 // plainNames returns the arguments of a verb with that usage line, names of objects without their types.
 func plainNames(use string, args []string) ([]string, error) {
 	names := slices.Clone(args)
-	for i, word := range strings.Fields(use)[1:] {
-		kind := kindByWord[strings.Trim(word, "[]")]
-		if kind == "" || i >= len(names) {
+	words := strings.Fields(use)[1:]
+	for i := range names {
+		if len(words) == 0 {
+			break
+		}
+		word := strings.Trim(words[min(i, len(words)-1)], "[]")
+		kind := kindByWord[strings.TrimSuffix(word, "...")]
+		if kind == "" || i >= len(words) && !strings.HasSuffix(word, "...") {
 			continue
 		}
 		var err error

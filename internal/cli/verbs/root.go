@@ -53,6 +53,7 @@ var verbs = []struct {
 	{newDoctor, nil},
 	{newEdit, []finder{openChats, messagesThat(isEditable)}},
 	{newExport, []finder{allChats}},
+	{newGet, []finder{allChats}},
 	{newImport, nil},
 	{newLs, nil},
 	{newNew, nil},
