@@ -32,8 +32,8 @@ import (
 	"parley.dev/parley/internal/kube/requeue"
 )
 
-// SetupWithManager registers the controller and its watches. Each wait of a chat has one sender, and nothing polls. A chat
-// that waits for something that no one reports waits for good:
+// SetupWithManager registers the controller and its watches. Each wait of a chat has one sender, and nothing polls. A
+// chat that waits for something that no one reports waits for good:
 //
 //   - Starting, AwaitingFirstMessage: its messages.
 //   - ModelConfigNotFound: every ChatModelConfig, for chats with a turn or with open messages; the end of the first

@@ -70,8 +70,8 @@ func stateMetrics(w io.Writer) error {
 				markdown.Prose(metric.Help)})
 		}
 	}
-	fmt.Fprint(w, "\n## Metrics of objects\n\nkube-state-metrics makes these from each object, with the labels `namespace` "+
-		"and `name`. [How to install it](../how-to/dashboards.md#kube-state-metrics).\n")
+	fmt.Fprint(w, "\n## Metrics of objects\n\nkube-state-metrics makes these from each object, with the labels "+
+		"`namespace` and `name`. [How to install it](../how-to/dashboards.md#kube-state-metrics).\n")
 	markdown.Table(w, []string{"metric", "meaning"}, rows)
 	return nil
 }
