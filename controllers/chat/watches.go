@@ -32,7 +32,43 @@ import (
 	"parley.dev/parley/internal/kube/requeue"
 )
 
-// SetupWithManager registers the controller and its watches.
+// SetupWithManager registers the controller and its watches. Each wait of a chat has one sender, and nothing polls. A
+// chat that waits for something that no one reports waits for good:
+//
+//   - Starting, AwaitingFirstMessage: its messages.
+//   - ModelConfigNotFound: every ChatModelConfig, for chats with a turn or with open messages; the end of the first
+//     10 seconds; in a turn, its own time.
+//   - ModelConfigDisabled: every ChatModelConfig, for chats with open messages.
+//   - ChatClassNotFound: every ChatClass of the name; in a turn, its own time.
+//   - ModelConfigNotAllowed: its ChatClass; every ChatModelConfig; its messages.
+//   - ParentNotFound: the creation of a chat above.
+//   - SubChatLimitExceeded: each chat of the family that is deleted, archived or unarchived, or whose spec changes;
+//     it wakes all that have not begun.
+//   - WaitingForPod, Generating, ExecutingTools, Compacting: its pod, and its result, also when that is deleted
+//     before the commit.
+//   - Retrying, Interrupting: its own time.
+//   - GenerationPodRejected, PromptRejected: its own time, because no event reports the cause of the refusal; its
+//     messages.
+//   - PromptNameConflict: the removal of the message that has the name; before it, the end of the first 10 seconds.
+//   - BudgetReached: its own spec and those of the chats above; their ChatClasses.
+//   - ModelPriceMissing: the same, and every ChatModelConfig.
+//   - WaitingForModel: the limits of its ChatModelConfig, when a call ends or they are raised; the time that the
+//     provider asked to wait.
+//   - WaitingForCapacity: the gate, when a slot is free or a quota changes.
+//   - WaitingForSubChats: every chat below that comes to rest or is deleted; the deadlines of the calls; one second,
+//     if a sub-chat at rest has a message that was not seen.
+//   - WaitingForWorkspace: the Workspace's status; its own time, if the API server refuses the Workspace.
+//   - WaitingForMCPServers: the object that is waited for, whose kind is watched from then on; the Workspace's
+//     status; one minute after the turn began.
+//   - RequiresAction: messages and ToolApprovals; its deadline.
+//   - Suspended: its own spec and those of the chats above.
+//   - its retention, at rest: its own time; every chat below that comes to rest, has work again or is deleted; its
+//     ChatClass; its own spec.
+//   - Archiving: every chat of the family to be archived that comes to rest, is archived or is deleted; its own rest,
+//     in the same pass.
+//
+// Every ChatModelConfig also wakes the chats that report AdvisorUnavailable or ModelConfigFallback, and the chats
+// whose advisor follows from it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	e := &enqueuer{cache: mgr.GetClient(), memory: r.memory}
 	// Status updates are ignored: this controller is their only writer.

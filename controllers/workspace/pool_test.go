@@ -98,6 +98,8 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 	check.Equal(t, "mode", sandboxes.SandboxOperatingModeRunning, fakeapi.Read(t, s, sandbox).Spec.OperatingMode)
 }
 
+// Security (a hostile model): cannot take a sandbox of another claim, nor change the source of a sandbox. Also
+// TestTheManagerClaimsSandboxesSuspendsAndResumesThem of test/admission.
 func TestSandboxNotOwnedByClaimIsIgnored(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(pooled))
 	r.Sandboxes = installed(true)

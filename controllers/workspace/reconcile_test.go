@@ -167,6 +167,8 @@ func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
 	}
 }
 
+// Security (a hostile model): cannot make Parley use its own objects by taking the names of a workspace's pod, claim or
+// Workspace first. Also TestForeignWorkspaceOfSameNameIsIgnored of test/integration.
 func TestUncachedForeignObjectIsLeftUnchanged(t *testing.T) {
 	name := metav1.ObjectMeta{Namespace: "ns", Name: "parley-workspace-w-1"}
 	for kind, stranger := range map[string]client.Object{
@@ -297,6 +299,7 @@ func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
 	}
 }
 
+// Security (a hostile model): can stop and start its workspace repeatedly: each start is a pod.
 func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Status.Phase = v1beta1.ChatRunning

@@ -40,6 +40,7 @@ func files() []file {
 		{"docs/reference/gateway-openapi.json", openAPI},
 		{"docs/reference/kubectl-chat.md", reference.CLI},
 		{"docs/reference/metrics.md", reference.Metrics},
+		{"docs/reference/security-tests.md", reference.Security},
 		{"docs/reference/status.md", status.Render},
 		{"docs/reference/stream-events.md", reference.StreamEvents},
 		{"docs/reference/tools.md", toolpage.Render},

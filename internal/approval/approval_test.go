@@ -22,6 +22,9 @@ func command(text string) string {
 	return string(raw)
 }
 
+// Security (a tool that asks people): cannot hide a part of a call from whoever approves it, by length, whitespace,
+// control characters, or text that is bidirectional or invisible. Also TestInputThatDoesNotFitIsNotShown of
+// internal/approval; TestCallTooLargeToShowIsRefused of internal/generation/step.
 func TestNothingOfAnInputIsHidden(t *testing.T) {
 	for name, c := range map[string]struct{ raw, shown string }{
 		"as it is":                 {`{"command":"ls -l","n":12345678901234567890}`, `{"command":"ls -l","n":12345678901234567890}`},
@@ -123,6 +126,9 @@ func TestDigestIsOfNetstrings(t *testing.T) {
 	}
 }
 
+// Security (a tool that asks people): cannot make another call run than the approved one, nor get the answer to one
+// question for another one. Also TestDecisionAboutSomethingElseIsRefused of test/integration; TestOnlyApprovedInputRuns
+// of internal/generation/step.
 func TestDecisionAppliesOnlyToWhatWasSeen(t *testing.T) {
 	first := OfQuestion(&v1beta1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Who?"}}}`})
 	second := OfQuestion(&v1beta1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Your PIN?"}}}`})

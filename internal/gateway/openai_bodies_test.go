@@ -38,6 +38,10 @@ func (c *compatible) promises(path, piece string) <-chan int {
 }
 
 // TestBodiesThatDoNotComeTakeNobodysRoom lets somebody promise more than the gateway reads of all at the same time.
+//
+// Security (a client of OpenAI's protocols): cannot delay others by bodies that are announced and do not arrive, arrive
+// slowly, or are large. Also TestCallerIsLimitedToHalfOfBodyMemory of internal/gateway;
+// TestSlowRequestBodyTimesOutWithoutBlockingOthers of test/gateway.
 func TestBodiesThatDoNotComeTakeNobodysRoom(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)

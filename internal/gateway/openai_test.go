@@ -143,6 +143,7 @@ func TestOpenAIClientStreamsAnswer(t *testing.T) {
 	}
 }
 
+// Security (a client of OpenAI's protocols): cannot receive anything after the right to read is withdrawn.
 func TestWithdrawnPermissionEndsAnswer(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 50 * time.Millisecond })
@@ -161,6 +162,10 @@ func TestWithdrawnPermissionEndsAnswer(t *testing.T) {
 	check.Contains(t, got.body, "access_withdrawn")
 }
 
+// Security (a client of OpenAI's protocols): cannot do anything without a token of the API server, nor in another
+// namespace, a chat or a response without the right to it, and cannot reach anything by a name that is a path.
+//
+// Security (a client of OpenAI's protocols): cannot leave a token in a log, or a message after a refusal.
 func TestOpenAIEndpointsEnforcePermissions(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -230,6 +235,7 @@ func TestOpenAIEndpointsEnforcePermissions(t *testing.T) {
 	}
 }
 
+// Security (a client of OpenAI's protocols): cannot get the answer of someone else by a key that someone else has used.
 func TestAKeyOfSomebodyElseIsAnotherOne(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)

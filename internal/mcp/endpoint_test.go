@@ -90,6 +90,7 @@ func TestSecretHeaderIsUpdatedWhenSecretChanges(t *testing.T) {
 	}
 }
 
+// Security (a hostile MCP server): cannot disclose the Secret that it gets to the model, people or logs.
 func TestTextsOfServerNeverHaveItsSecret(t *testing.T) {
 	const token = "token-0123456789"
 	s, secret := newServer(), atomic.Pointer[string]{}
@@ -228,6 +229,9 @@ func TestAServerIsCalledThroughThePodsProxy(t *testing.T) {
 	}
 }
 
+// Security (a hostile MCP server): cannot be named by an object of another project where --mcp-hosts or the metadata
+// rules forbid it, with a password in its address, or get the headers of an entry that now refers elsewhere. Also
+// TestObjectWithoutAddressReportsReason of internal/mcp/reference.
 func TestServerReferenceIsCalledAtResolvedAddress(t *testing.T) {
 	s := newServer()
 	tool(s, "look", says("seen"))

@@ -48,6 +48,12 @@ func streaming(events func(w io.Writer) error) http.Handler {
 	})
 }
 
+// Security (a hostile MCP server): cannot have its headers sent to another host, nor a request made there, by a
+// redirect or an endpoint of SSE. Also TestOtherHostsNeverGetHeaders of internal/mcp.
+//
+// Security (a hostile MCP server): cannot control a terminal by names, errors or descriptions, nor hide text from
+// people in a description. Also TestDefinitionsAreLimited, TestHiddenTextCharactersAreStrippedFromDescriptions of
+// internal/mcp.
 func TestInvalidServerIsUnavailable(t *testing.T) {
 	pages := 0
 	for name, c := range map[string]struct {
@@ -128,6 +134,8 @@ func TestHeadersAreSentWithEachRequest(t *testing.T) {
 	}
 }
 
+// Security (a hostile MCP server): cannot fill the prompt or the generation pod, by the number or the size of
+// definitions, pages, events or answers. Also TestInvalidServerIsUnavailable of internal/mcp.
 func TestDefinitionsAreLimited(t *testing.T) {
 	var many []any
 	for i := range 70 {

@@ -36,6 +36,8 @@ func TestToolNameDependsOnlyOnServerAndTool(t *testing.T) {
 	}
 }
 
+// Security (a hostile MCP server): cannot take the name of a tool of another server, or of a built-in one. Also
+// TestAddedToolsAreCalledLikeBuiltInTools of internal/tools.
 func TestNoTwoToolsShareAName(t *testing.T) {
 	tools := []string{"a.b", "a/b", "a_b", "a b", "a", "a__b", "a_", strings.Repeat("x", 90), strings.Repeat("x", 91)}
 	for _, tool := range tools[:4] { // What one of them is called is a name that another could have.

@@ -190,6 +190,8 @@ func TestHeaderArgumentsAreSentAsHeaders(t *testing.T) {
 	check.Equal(t, "header", any("eu"), seen.Load())
 }
 
+// Security (a hostile MCP server): cannot have a call made twice, unless its entry trusts it. Also
+// TestCallOfLostAttemptIsNotMadeAgain of internal/generation/step.
 func TestHintsAreHonoredOnlyForTrustedServers(t *testing.T) {
 	s := newServer()
 	for name, hints := range map[string]*sdk.ToolAnnotations{
@@ -213,6 +215,7 @@ func TestHintsAreHonoredOnlyForTrustedServers(t *testing.T) {
 	}
 }
 
+// Security (a hostile MCP server): cannot have a chat use what it answered to another chat's entry.
 func TestExpiredToolListIsFetchedAgain(t *testing.T) {
 	var lists atomic.Int32
 	entry := serve(t, answering(func(method string) any {
@@ -279,6 +282,7 @@ func TestCallToUnavailableServerReportsReason(t *testing.T) {
 	check.OK(t, o.Absent("execute"))
 }
 
+// Security (a hostile MCP server): can hold a call for an hour by sending progress, and otherwise for timeoutSeconds.
 func TestSilentServerEndsCall(t *testing.T) {
 	s, release := newServer(), make(chan struct{})
 	defer close(release)

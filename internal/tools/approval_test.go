@@ -23,6 +23,11 @@ func calling(calls ...v1beta1.ToolCall) v1beta1.ChatMessage {
 	return *chattest.Generated("", v1beta1.RoleAssistant, chattest.CallsOf(calls...))
 }
 
+// Security (a hostile workspace): can output any text to the model and people; the resulting calls wait for approval
+// like others.
+//
+// Security (a hostile skill or AGENTS.md): can output any text to the model, when the model reads it; the resulting
+// calls are the model's, and wait for approval like others.
 func TestOnlyApprovedCallsRun(t *testing.T) {
 	needsApproval := func(id, input string) v1beta1.ToolCall {
 		return v1beta1.ToolCall{ID: id, RequiresAction: v1beta1.RequiresApproval, Input: input}

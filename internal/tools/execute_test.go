@@ -22,6 +22,8 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
+// Security (a model in mode Plan or Explore): cannot make a call run unapproved that was forbidden when it was made,
+// once a mode or a policy is removed. Also TestPlanningNeedsApprovalUntilThePlanHasIt of internal/generation/step.
 func TestToolFailuresBecomeErrorResultsForModel(t *testing.T) {
 	returns := func(name, output string, err error) fake {
 		return fake{name: name, run: func(context.Context, tools.Call) (string, error) { return output, err }}

@@ -65,6 +65,9 @@ func execute(t *testing.T, r *tools.Registry, chat *v1beta1.Chat, calls ...v1bet
 	return r.Execute(t.Context(), &tools.Batch{Chat: chat, Calls: calls}, nil)
 }
 
+// Security (a model in mode Plan or Explore): cannot call a tool that does not declare itself read-only, nor a
+// client's, nor one that its provider runs, except web_search. Also TestModeForbidsClientToolsAndActingProviderTools of
+// internal/tools.
 func TestSuitedToolsDependOnPolicyUseAndMode(t *testing.T) {
 	registry := tools.NewRegistry(fake{name: "write"}, fake{name: "wait", Traits: waits},
 		fake{name: "alone", Traits: alone},

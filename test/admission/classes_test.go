@@ -264,6 +264,9 @@ func mayImpersonate(t *testing.T, who actor, account string) {
 		ResourceNames: []string{account}, Verbs: []string{"impersonate"}})
 }
 
+// Security (a model that works in the cluster): cannot act as an account that the author of the chat or its class may
+// not impersonate, nor as that of the generation pods. Also TestClassServiceAccountRequiresImpersonationRightOfAuthor
+// of test/admission.
 func TestServiceAccountReferenceRequiresImpersonationRight(t *testing.T) {
 	t.Parallel()
 	mayImpersonate(t, chatter, "viewer")

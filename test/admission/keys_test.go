@@ -153,6 +153,8 @@ func TestConfigMapReferenceRequiresReadAccess(t *testing.T) {
 	})
 }
 
+// Security (a hostile skill or AGENTS.md): cannot be a ConfigMap that whoever names it may not get, nor have more of
+// its keys read than were checked. Also TestAFileOfASkillStaysWithinIt of test/admission.
 func TestSkillReferenceRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	const library = "library"
@@ -290,6 +292,7 @@ func tokened(secrets ...string) *v1beta1.Chat {
 	return chat
 }
 
+// Security (a hostile MCP server): cannot get a Secret that whoever wrote its entry may not get.
 func TestSecretSentToServerRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	const own = "tracker"

@@ -39,6 +39,8 @@ func trusting(secret, configMap string) *v1beta1.ChatModelConfig {
 	})
 }
 
+// Security (an author of ChatModelConfigs): cannot use a Secret or a ConfigMap that they may not get, for the
+// credentials of a proxy or for authorities.
 func TestProxySecretReferenceRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	mayGet(t, owner, "secrets", "proxy-login", "proxy-ca")

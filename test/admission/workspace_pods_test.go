@@ -51,6 +51,8 @@ func owned(change func(*metav1.OwnerReference)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { change(&p.OwnerReferences[0]) }
 }
 
+// Security (a hostile workspace): cannot access its node, even if its template requests it. Also
+// TestManagerWorkspacesMustMeetPodSecurityBaseline of test/admission.
 func TestTheManagersWorkspacesHaveNothingOfTheirNode(t *testing.T) {
 	t.Parallel()
 	const nothing = "a pod that the manager creates has nothing of its node"

@@ -129,6 +129,9 @@ func bound(change func(*authenticationv1.BoundObjectReference)) func(*authentica
 	return func(s *authenticationv1.TokenRequestSpec) { change(s.BoundObjectRef) }
 }
 
+// Security (a hostile workspace): can disclose the token that generation pods send it to whoever reads the chat: the
+// token is valid for at most an hour, only for this workspace. Also TestWorkspaceTokenIsRejectedByAPIServer of
+// test/admission; TestUnauthenticatedRequestsAreRejected of internal/workspace/agent/server.
 func TestWorkspaceTokenMustBeBoundAndShortLived(t *testing.T) {
 	t.Parallel()
 	const noToken = "tokens of the service account parley-generation go to the kubelets"

@@ -201,6 +201,8 @@ func TestWhoWritesAWorkspaceTemplateMayCreatePods(t *testing.T) {
 	try(t, writes)
 }
 
+// Security (a hostile workspace): cannot run as the model, or read a key. Also TestTheManagersWorkspacesAreWhatTheySay
+// of test/admission.
 func TestNoWorkspaceTemplateRunsAsTheModel(t *testing.T) {
 	t.Parallel()
 	const noAccount = "a workspace does not run with the service account parley-generation"

@@ -67,6 +67,8 @@ func (w *world) knocks(t testing.TB, d door, change func(*http.Request)) (*http.
 const secret = "Question 0?"
 
 // TestNobodyComesInByTheGateway makes every request of the gateway as somebody who may not.
+//
+// Security (a client of the gateway): cannot do or read anything in another namespace, by whatever request.
 func TestNobodyComesInByTheGateway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,6 +156,10 @@ func (w *world) unchanged(t *testing.T, before *v1beta1.Chat) {
 }
 
 // TestPagesOfOtherOriginsChangeNothing lets browsers of people who may ask for what other pages want.
+//
+// Security (the page): cannot, by another page in the same browser or a name that leads to this machine, make the
+// gateway do or disclose anything without a token, which it takes from no URL and no cookie and writes into no log.
+// Also TestNobodyComesInByTheGateway of test/gateway.
 func TestPagesOfOtherOriginsChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

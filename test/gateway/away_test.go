@@ -86,6 +86,7 @@ func TestAKilledGatewayLosesAPageNothing(t *testing.T) {
 // pixel is a picture of one pixel.
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
+// Security (the page): cannot be made to load a file or an image elsewhere, and so disclose that it was read.
 func TestNothingElsewhereIsLoadedForAPage(t *testing.T) {
 	t.Parallel()
 	var loaded atomic.Int32

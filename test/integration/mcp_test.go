@@ -23,6 +23,7 @@ func required(t *testing.T, ns string, calls int) *v1beta1.RequiresActionStatus 
 	return action
 }
 
+// Security (a hostile MCP server): can ask people for input, which approvers answer; its request is shown unchanged.
 func TestCallRequestingInputIsRepeatedWithAnswer(t *testing.T) {
 	ns := parallel(t)
 	create(t, ticketChat(ns))

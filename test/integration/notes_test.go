@@ -32,6 +32,8 @@ func waitForNote(t *testing.T, ns, name string, before int64) {
 	}
 }
 
+// Security (an author of messages): cannot start, stop, queue or fail a turn by a note, nor have it pass for the chat's
+// prompt. Also TestANoteDecidesNothing, TestANoteIsNoPrompt of test/integration.
 func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 	ns := parallel(t)
 	create(t, note(ns, "c", "early"))
@@ -110,6 +112,8 @@ func TestANoteIsNoPrompt(t *testing.T) {
 	waitForReady(t, ns, "c", metav1.ConditionFalse, v1beta1.ReasonPromptNameConflict)
 }
 
+// Security (an author of messages): cannot change visibility afterwards: neither hide a message that was sent, nor turn
+// a note into one.
 func TestVisibilityCannotChange(t *testing.T) {
 	ns := parallelBare(t)
 	for was, becomes := range map[v1beta1.MessageVisibility]string{

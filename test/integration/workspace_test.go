@@ -184,6 +184,8 @@ func TestWorkspaceIsCreatedOnFirstCall(t *testing.T) {
 	}
 }
 
+// Security (a hostile workspace): can use the CPU, memory, disk and processes that its template, the namespace's quotas
+// and its node allow: Parley adds no limits.
 func TestWorkspacePodMatchesTemplate(t *testing.T) {
 	ns := parallel(t)
 	create(t, toolTemplate(ns))

@@ -63,6 +63,9 @@ func hostileStage(t *testing.T) *stage {
 	return s
 }
 
+// Security (the page): cannot be made by the texts that it shows to make a link or an order of characters misleading,
+// push other things out of sight, or stop the page by the form of a text: including names, titles, reasons, errors,
+// files, sources and calls. Also TestTextsOfAnyShapeAreShown of test/page; TestThePage of test/e2e.
 func TestNoTextDoesMoreThanToBeRead(t *testing.T) {
 	s := hostileStage(t)
 	p := browser.Open(t, browser.Start(t), s.url)

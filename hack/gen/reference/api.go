@@ -79,6 +79,7 @@ func (k *Kind) Render() ([]byte, error) {
 		fmt.Fprintf(&b, ", short name `%s`", strings.Join(names.ShortNames, "`, `"))
 	}
 	b.WriteString("\n")
+	columns(&b, version.AdditionalPrinterColumns)
 	for _, part := range slices.Sorted(maps.Keys(root.Properties)) {
 		if part != "apiVersion" && part != "kind" && part != "metadata" {
 			k.part(&b, names.Kind, part, root.Properties[part])
@@ -86,6 +87,24 @@ func (k *Kind) Render() ([]byte, error) {
 	}
 	err = writeConstants(&b, k.reasons)
 	return b.Bytes(), err
+}
+
+// columns writes what kubectl get shows.
+func columns(w io.Writer, all []apiextensionsv1.CustomResourceColumnDefinition) {
+	var always, wide []string
+	for _, column := range all {
+		name := strings.ToUpper(column.Name)
+		if column.Priority == 0 {
+			always = append(always, name)
+		} else {
+			wide = append(wide, name)
+		}
+	}
+	fmt.Fprintf(w, "\n`kubectl get` shows %s", strings.Join(always, ", "))
+	if len(wide) > 0 {
+		fmt.Fprintf(w, "; with `-o wide` also %s", strings.Join(wide, ", "))
+	}
+	fmt.Fprint(w, ".\n")
 }
 
 // part writes a top-level field, such as spec.

@@ -7,10 +7,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"regexp"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/hack/gen/markdown"
 	"parley.dev/parley/internal/telemetry"
@@ -37,7 +40,40 @@ func Metrics() ([]byte, error) {
 	b.WriteString("\n[How to collect them](../how-to/observability.md). Labels have closed sets of values: they never " +
 		"name a chat, a namespace or a person. If a set exceeds 64 values, the rest counts as `other`.\n")
 	markdown.Table(&b, []string{"metric", "type", "from", "labels", "meaning"}, rows)
+	err = errors.Join(err, stateMetrics(&b))
 	return b.Bytes(), err
+}
+
+const stateMetricsFile = "config/kube-state-metrics/metrics.yaml"
+
+// stateMetrics writes the metrics of objects, from the configuration of kube-state-metrics.
+func stateMetrics(w io.Writer) error {
+	text, err := os.ReadFile(stateMetricsFile)
+	if err != nil {
+		return err
+	}
+	var config struct {
+		Spec struct {
+			Resources []struct {
+				MetricNamePrefix string
+				Metrics          []struct{ Name, Help string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		return fmt.Errorf("reading %s: %w", stateMetricsFile, err)
+	}
+	var rows [][]string
+	for _, resource := range config.Spec.Resources {
+		for _, metric := range resource.Metrics {
+			rows = append(rows, []string{markdown.Code(resource.MetricNamePrefix + "_" + metric.Name),
+				markdown.Prose(metric.Help)})
+		}
+	}
+	fmt.Fprint(w, "\n## Metrics of objects\n\nkube-state-metrics makes these from each object, with the labels "+
+		"`namespace` and `name`. [How to install it](../how-to/dashboards.md#kube-state-metrics).\n")
+	markdown.Table(w, []string{"metric", "meaning"}, rows)
+	return nil
 }
 
 // descriptions is a registry that keeps only what describes metrics.

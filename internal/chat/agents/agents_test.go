@@ -72,6 +72,9 @@ func TestSubChatInheritsOnlySharedParentSettings(t *testing.T) {
 	}
 }
 
+// Security (a hostile sub-chat): cannot have more tools than its parent, or chats of its own. Also
+// TestSubChatInheritsOnlySharedParentSettings of internal/chat/agents; TestCallsReturnResultOrError of
+// internal/tools/subagents.
 func TestSubChatToolsAreLimitedToParentTools(t *testing.T) {
 	patterns := func(of string) (all []v1beta1.ToolPattern) {
 		for p := range strings.FieldsSeq(of) {
@@ -103,6 +106,8 @@ func TestSubChatToolsAreLimitedToParentTools(t *testing.T) {
 	}
 }
 
+// Security (a model in mode Plan or Explore): cannot have agents that change something, whatever its class allows. Also
+// TestAnAgentThatExploresActsUnderNoClass of test/e2e.
 func TestExploreModeIsInheritedBySubChats(t *testing.T) {
 	for _, c := range []struct {
 		parent v1beta1.ChatMode
@@ -122,6 +127,7 @@ func TestExploreModeIsInheritedBySubChats(t *testing.T) {
 	}
 }
 
+// Security (a hostile sub-chat): cannot take the name of another chat, by the name or the title that a model assigns.
 func TestSubChatNameIsDeterministicAndValid(t *testing.T) {
 	long := strings.Repeat("a", 188) + ".b-" + strings.Repeat("c", 9)
 	for _, chat := range []string{"root", long} {

@@ -20,6 +20,8 @@ func restricted(r v1beta1.ChatRestrictions) *v1beta1.ChatClass {
 		Spec: v1beta1.ChatClassSpec{Restrictions: &r}}
 }
 
+// Security (a tool that asks people): cannot bypass the rules of a class by a sub-chat of another class in the same
+// workspace. Also TestSubChatKeepsTheRulesOfTheWorkspace of internal/generation/runner.
 func TestWorkspaceToolsFollowRulesOfBothClasses(t *testing.T) {
 	tools := []string{"execute", "read_file", "write_file"}
 	rules := func(p v1beta1.ToolPolicy) *v1beta1.ChatClass {
@@ -74,6 +76,8 @@ func TestCommandsAreRefusedWhereClassRestrictsServers(t *testing.T) {
 	}
 }
 
+// Security (a tool that asks people): cannot bypass the rules for an MCP server of its class by another name for its
+// address; it can by another address of the server.
 func TestRulesForAServerHoldForItsAddress(t *testing.T) {
 	class := &v1beta1.ChatClassSpec{
 		Defaults: v1beta1.ChatSettings{MCPServers: []v1beta1.MCPServer{

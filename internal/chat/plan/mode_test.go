@@ -22,6 +22,7 @@ func approved(t *testing.T) *world {
 	return w
 }
 
+// Security (a model in mode Plan or Explore): can write any plan, and do something else once that is approved.
 func TestApprovedPlanEndsPlanModeForTurn(t *testing.T) {
 	w := approved(t).answer(chattest.Calls("2")).answer(chattest.Results("2"))
 	if !w.chat.Status.Turn.PlanApproved {
@@ -33,6 +34,8 @@ func TestApprovedPlanEndsPlanModeForTurn(t *testing.T) {
 	}
 }
 
+// Security (a model in mode Plan or Explore): cannot reuse a plan that was approved in another turn, or that was edited
+// away.
 func TestPlanApprovalEndsWhenHistoryLosesIt(t *testing.T) {
 	calling := chattest.Generated("c-1-1", v1beta1.RoleAssistant, chattest.CallsRequiring(v1beta1.RequiresApproval, "1"))
 	results := chattest.Generated("c-2-1", v1beta1.RoleTool, chattest.Results("1"), chattest.PlanApproved())

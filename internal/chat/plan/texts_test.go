@@ -16,6 +16,8 @@ import (
 
 const hostile = "\x1b]0;owned\a \u009b2J rm \u202e-fr \u200b\u2028now"
 
+// Security (a hostile sub-chat): cannot control a terminal by its title, its reply or its error, wherever people see
+// them. Also TestForeignTextNeitherControlsNorImitates of internal/cli/render.
 func TestStatusHoldsNoTerminalControls(t *testing.T) {
 	check := func(w *world, what string) {
 		t.Helper()

@@ -82,6 +82,8 @@ func TestAWaitEndsWithItsDeadline(t *testing.T) {
 	w.working("x", "y").want("Running v2 c-1-1/2 1:ExecuteTools []")
 }
 
+// Security (a hostile sub-chat): cannot delay its parent longer than the call may wait. Also
+// TestFinishedSubChatsAreNotAwaited of internal/chat/plan.
 func TestWaitingForSubChatsUsesNoSlot(t *testing.T) {
 	w := newWorld(t).say("a")
 	full := func(f *Facts) { f.SubChats, f.NoCapacity = atWork("x"), "full" }

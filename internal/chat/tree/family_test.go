@@ -114,6 +114,8 @@ func TestArchivedChatFreesItsFamilySlot(t *testing.T) {
 	}
 }
 
+// Security (a hostile sub-chat): can spend what its budget and the family's limits allow, which its parent cannot see
+// before.
 func TestTheRootLimitsItsFamily(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits v1beta1.ChatLimits

@@ -101,6 +101,7 @@ func checkLines(t *testing.T, said, text string) {
 	}
 }
 
+// Security (an author of messages): cannot control or imitate a terminal by a note or the name of its author.
 func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
 	for _, styled := range []bool{false, true} {
 		out, errOut := told(hostile, styled)

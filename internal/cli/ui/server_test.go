@@ -79,6 +79,8 @@ func (d *door) enter(t *testing.T) request {
 
 const list = "/v1beta1/namespaces/demo/chats"
 
+// Security (the page): cannot be opened again by the link after it was opened; nor does the browser ever see a token of
+// the cluster.
 func TestTheCodeOpensThePageOnce(t *testing.T) {
 	d := open(t)
 	if !strings.HasPrefix(d.URL(), "http://"+d.host+page.Path+"#code=") {
@@ -101,6 +103,8 @@ func TestTheCodeOpensThePageOnce(t *testing.T) {
 	check.Equal(t, "the operations were shown", "", d.header.Get("Authorization"))
 }
 
+// Security (the page): cannot, by another page in the same browser or a name that leads to this machine, ask the server
+// of kubectl chat ui for anything.
 func TestOnlyThePageOfThisServerIsAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path string

@@ -170,6 +170,8 @@ func TestTailEndsWhenTheChatIsDeleted(t *testing.T) {
 	}
 }
 
+// Security (an author of messages): can send the model a message whose text transcripts do not show; they show its
+// existence and name.
 func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)

@@ -111,6 +111,8 @@ func TestANoteIsNoMessageOfTheHistory(t *testing.T) {
 	check.Equal(t, "events", []string{"4.0.4"}, transcriptOf(t, got))
 }
 
+// Security (an author of messages): can leave any number of notes, of 1 MiB each: a ResourceQuota of
+// count/chatmessages.parley.dev limits them, and the gateway limits how much of them it holds at once.
 func TestNotesUseSharedStreamMemory(t *testing.T) {
 	w := newWorld()
 	w.memory = NewMemory(2 << 20)

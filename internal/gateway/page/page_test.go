@@ -60,6 +60,8 @@ func TestWhatABrowserHasIsNotSentAgain(t *testing.T) {
 var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|setHTML|document\.write|\beval\(|new Function|` +
 	`createContextualFragment|DOMParser|srcdoc|javascript:|\son[a-z]+="|<script>|\sstyle="|document\.cookie`)
 
+// Security (the page): cannot be made by the texts that it shows to run or load them, or take them as HTML. Also
+// TestEveryAnswerHasItsPolicy of internal/gateway/page.
 func TestNoTextCanBecomeHTML(t *testing.T) {
 	seen := 0
 	err := fs.WalkDir(embedded, "ui", func(name string, entry fs.DirEntry, err error) error {

@@ -50,6 +50,8 @@ func TestForbiddenRequestReturnsAPIServerMessage(t *testing.T) {
 	elsewhere.refuses(http.StatusForbidden, "Forbidden", `in the namespace "kube-system"`, "GET", "/chats", "")
 }
 
+// Security (a client of the gateway): cannot act with a token that is for listening, for others, changed, or the
+// gateway's own. Also TestATokenIsSentNowhereElse of internal/gateway/rest.
 func TestOnlyTokensOfTheAPIServerAreTaken(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
@@ -83,6 +85,8 @@ func TestOnlyTokensOfTheAPIServerAreTaken(t *testing.T) {
 	closed.refuses(http.StatusForbidden, "Forbidden", "streams alone", "GET", "/chats", "")
 }
 
+// Security (a client of the gateway): cannot have a path, or the name of another chat's message, taken for a name. Also
+// TestMessagesAreSentEditedPromotedAndDeleted, TestInvalidHistoryPositionIsRejected of internal/gateway/rest.
 func TestBadRequestReportsItsError(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
@@ -158,6 +162,10 @@ func TestConcurrentRequestsAreLimitedPerCaller(t *testing.T) {
 }
 
 // TestAStrangerKeepsNobodyWaiting lets somebody whose token is nobody's send a body that never ends.
+//
+// Security (a client of the gateway): cannot delay others by an endless body with an invalid token, nor take more than
+// a quarter of the common capacity with a valid one. Also TestConcurrentRequestsAreLimitedPerCaller of
+// internal/gateway/rest.
 func TestAStrangerKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user", func(o *rest.Options) { o.Requests = 1 })

@@ -24,6 +24,8 @@ import (
 	"parley.dev/parley/test/kit/testcluster"
 )
 
+// Security (a client of the gateway): can only do what its token's owner may do by kubectl, with the rules and errors
+// of the API server. Also TestForbiddenRequestReturnsAPIServerMessage of internal/gateway/rest.
 func TestChatOperationsFollowCallerRole(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")

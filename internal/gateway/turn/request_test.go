@@ -95,6 +95,7 @@ func TestTheSameRequestHasTheSameNames(t *testing.T) {
 	}
 }
 
+// Security (a client of OpenAI's protocols): cannot change instructions of a chat that someone else has created.
 func TestARequestChangesOnlyWhatIsItsOwn(t *testing.T) {
 	tool := v1beta1.ClientTool{Name: "weather"}
 	ours, others := chattest.Chat("c"), chattest.Chat("c")

@@ -112,6 +112,7 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 	return lines, nil
 }
 
+// Security (a client of OpenAI's protocols): cannot receive, and so run, a call that the chat does not know.
 func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 	hello := []string{"0 opens Text ", `0 + "Hel"`, `0 + "lo"`, `0 is "Hello"`, "ends Completed Complete 2"}
 	answered := v1beta1.TurnAnswered

@@ -111,6 +111,10 @@ func TestStaleCachedMessageIsIgnoredUnlessCommitted(t *testing.T) {
 }
 
 // Whoever may delete messages can create a note under the name of one, before the chat has found out.
+//
+// Security (an author of messages): cannot have a note sent to a model, not even in place of a message that was
+// deleted. Also TestThePromptObeysWhatProvidersDemand of internal/generation/prompt; TestANoteTakesNoMessagesPlace of
+// test/integration.
 func TestNoteIsExcludedFromModelContext(t *testing.T) {
 	for name, turn := range map[string]int{"in place of the turn's message": 1, "in place of an earlier one": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -87,6 +87,8 @@ func TestRepeatedCitationsLeaveTheReplyWhole(t *testing.T) {
 	check.Equal(t, "it says", want.String(), wordsOf(&got))
 }
 
+// Security (a search of a provider): cannot end a reply or fill a message with sources. Also
+// TestRepeatedCitationsLeaveTheReplyWhole of internal/generation/collect.
 func TestNoSourceEndsAReply(t *testing.T) {
 	for name, title := range map[string]string{"many": "t", "large": strings.Repeat("<", 2000)} {
 		t.Run(name, func(t *testing.T) {

@@ -167,6 +167,8 @@ func cites(title, url string) v1beta1.MessagePart {
 	return v1beta1.MessagePart{Type: v1beta1.PartSource, Source: &v1beta1.Source{Title: title, URL: url}}
 }
 
+// Security (a search of a provider): cannot write more than one printable line for each page that it finds into the
+// prompt of another provider.
 func TestItemsOfAnotherProviderAreNotReplayed(t *testing.T) {
 	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)),
 		with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))

@@ -176,6 +176,9 @@ func priorTo() v1beta1.ChatMessage {
 	return m
 }
 
+// Security (a client of the gateway): can invent replies of the model in an earlier conversation (history), as in any
+// prompt; they belong to a User message, which is stamped with its author, and none of its calls is run. Also
+// TestPeopleSpeakForThemselvesOnly of test/admission.
 func TestEarlierConversationReadsLikeThisChats(t *testing.T) {
 	images := prompt.Dialect{Images: true}
 	told := prompt.Build(prompt.Input{Dialect: images, History: []v1beta1.ChatMessage{user("r"), priorTo(), user("s")}})

@@ -127,6 +127,9 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 	}
 }
 
+// Security (a search of a provider): can leak data: the model's search terms leave the cluster with what it knows, and
+// no one can approve a search; To stop that, offer none: by tools.deny, or by tools.approval, which a provider does not
+// wait for.
 func TestPolicyBoundsTheToolsOfTheProvider(t *testing.T) {
 	claude := v1beta1.ChatModelConfigSpec{Provider: v1beta1.ProviderAnthropic}
 	patterns := func(p ...v1beta1.ToolPattern) []v1beta1.ToolPattern { return p }

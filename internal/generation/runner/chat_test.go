@@ -204,6 +204,7 @@ func (p *pod) lastBody() string {
 
 func interrupt(s *v1beta1.ChatStatus) { s.Phase = v1beta1.ChatInterrupting }
 
+// Security (an author of messages): cannot omit the namespace's text for all its chats.
 func TestClassesOfTheChatShapeTheCall(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, usesTool, nil)

@@ -235,6 +235,8 @@ func TestWaitForSubChatIsNotedAndAnswered(t *testing.T) {
 	check.Contains(t, c.result().Output, `"report":"It is noon."`)
 }
 
+// Security (a model in mode Plan or Explore): cannot run a command or a tool of an MCP server before a person approves
+// the call.
 func TestPlanningNeedsApprovalUntilThePlanHasIt(t *testing.T) {
 	looking := []string{"ask_user_question", "command", "propose_plan"}
 	for name, c := range map[string]struct {

@@ -64,6 +64,8 @@ type nobody struct{}
 
 func (nobody) Publish(string, parts.Part) {}
 
+// Security (a hostile skill or AGENTS.md): can stay in the model's context after it was removed from the workspace,
+// until someone refreshes the context, which reports the removal.
 func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 	file := func(name, data string) v1beta1.MessageFile {
 		return v1beta1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}

@@ -103,6 +103,8 @@ func TestModelCallsAToolOfAServer(t *testing.T) {
 	check.Equal(t, "the account", pinned, c.compact(v1beta1.CompactionManual).Spec.Generation.MCP)
 }
 
+// Security (a hostile MCP server): can change how a tool is described: the model reads it, and its call waits until a
+// person has approved one.
 func TestChangedToolWaitsForApprovalOnce(t *testing.T) {
 	c, s := newServed(t, callsEcho)
 	c.ask("Echo.")
@@ -120,12 +122,17 @@ func TestChangedToolWaitsForApprovalOnce(t *testing.T) {
 	check.Equal(t, "the account", nil, third.Spec.Generation.MCP)
 }
 
+// Security (a hostile MCP server): can output any text to the model, by descriptions and results; the resulting calls
+// wait for approval like others.
 func TestServerEntryNamesToolsThatNeedApproval(t *testing.T) {
 	c, _ := newServed(t, callsEcho)
 	c.chat.Spec.MCPServers[0].RequireApproval = []string{"ec*"}
 	check.Equal(t, "the action", v1beta1.RequiresApproval, toolCall(c.ask("Echo."), 0).RequiresAction)
 }
 
+// Security (a hostile MCP server): cannot have a call made without the approval that its entry requires, by being
+// unavailable while the model is asked, or by having more tools than are offered. Also TestToolsOfAllServersAreLimited
+// of internal/mcp.
 func TestCallOfAnUnofferedToolIsNotMade(t *testing.T) {
 	for name, hide := range map[string]func(*serving, *v1beta1.MCPServer){
 		"its server could not be used": func(_ *serving, entry *v1beta1.MCPServer) { entry.URL = "http://127.0.0.1:1/mcp" },
@@ -146,6 +153,8 @@ func TestCallOfAnUnofferedToolIsNotMade(t *testing.T) {
 	}
 }
 
+// Security (a hostile MCP server): cannot stop a turn, nor delay each step, by failing or hanging. Also
+// TestHangingServerDelaysOnlyOneStep of internal/mcp.
 func TestModelIsAskedWithoutAnUnusableServer(t *testing.T) {
 	c, _ := newServed(t, callsEcho)
 	c.chat.Spec.MCPServers[0].URL = "http://127.0.0.1:1"

@@ -172,6 +172,11 @@ func kinds(m *v1beta1.ChatMessage) (kinds []string) {
 }
 
 // The scripted model refuses what the providers refuse: a search without its result, or one that is not as it was.
+//
+// Security (a search of a provider): can output any text to the model; the resulting calls wait for approval like
+// others.
+//
+// Security (a search of a provider): cannot pass as a tool of Parley or of a client, or make Parley run something.
 func TestProvidersSearchIsReplayedToEveryProvider(t *testing.T) {
 	for name, want := range map[string]struct {
 		parts []string

@@ -35,6 +35,9 @@ func asked(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
 	return client, minted
 }
 
+// Security (a model that works in the cluster): cannot do anything with the rights of the operator, of the generation
+// pod or of another account. Also TestToolsAreLimitedToServiceAccountPermissions,
+// TestApprovalIsInvalidForAnotherServiceAccount of internal/tools/kubernetes.
 func TestRequestUsesOnlyTokenOfItsAccount(t *testing.T) {
 	client, minted := asked(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("Authorization"), " ", r.URL.Path)
@@ -67,6 +70,8 @@ func TestUnauthorizedTokenIsRenewedOnce(t *testing.T) {
 	}
 }
 
+// Security (a model that works in the cluster): cannot have a token sent elsewhere by a redirect, nor fill the
+// generation pod by answers. Also TestOversizedAPIResponseIsNotReadToEnd of internal/kube/kubeapi.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was followed") }))
 	defer other.Close()

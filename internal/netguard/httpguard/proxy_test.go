@@ -132,6 +132,9 @@ func TestHostsOfNoProxyAreCalledDirectly(t *testing.T) {
 	}
 }
 
+// Security (an author of ChatModelConfigs): cannot call a forbidden host or address through a proxy, nor have a proxy
+// that --model-hosts does not name, or at the pod or its node. Also TestAModelsProxyIsOneOfTheList of
+// internal/netguard/httpguard.
 func TestNoForbiddenHostIsCalledThroughAProxy(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(model(t))

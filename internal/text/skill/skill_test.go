@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
+// Security (a hostile skill or AGENTS.md): cannot pass as a skill of another source, nor take its name.
 func TestSkillNamesAreUniqueWithinSource(t *testing.T) {
 	long := strings.Repeat("é", 100)
 	for name, c := range map[string]struct {
@@ -81,6 +82,8 @@ func many(n int, description string) (all []Skill) {
 	return all
 }
 
+// Security (a hostile skill or AGENTS.md): cannot write more than one printable line into the index, which is part of
+// the system message.
 func TestAnIndexHasOneLineForEachSkill(t *testing.T) {
 	const begin = "Skills of this chat: instructions and files for tasks of a kind. Before such a task, read the skill " +
 		"with read_skill, and follow it; read_skill_file reads a file of it.\n\n"
@@ -96,6 +99,10 @@ func TestAnIndexHasOneLineForEachSkill(t *testing.T) {
 	check.Equal(t, "result", "", Index(OfChat, nil, true))
 }
 
+// Security (a hostile skill or AGENTS.md): cannot fill the prompt or the generation pod, by size, number or aliases of
+// YAML. Also TestAHugeFrontMatterIsNone, FuzzEverySkillCanBeRead of internal/text/skill;
+// TestLongSkillIsTruncatedAndReadableByOffset, TestLargeFileIsRefused of internal/tools/skills;
+// TestInstructionsHaveAnEnd of internal/generation/workspaces.
 func TestAnIndexHasAnEnd(t *testing.T) {
 	const more = "\n[There are more skills than these; this list names no others.]\n"
 	long := strings.Repeat("€", 600)
@@ -137,6 +144,7 @@ func bomb() string {
 	return b.String() + "name: bomb\ndescription: *a9\n---\nBody.\n"
 }
 
+// Security (a hostile skill or AGENTS.md): cannot give tools or rights to the model: allowed-tools has no effect.
 func TestSkillFrontMatterIsParsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string

@@ -120,6 +120,8 @@ func theFamily() *namespace {
 	return n
 }
 
+// Security (a hostile sub-chat): can output any text to its parent, including instructions and false reports; the
+// resulting calls wait for approval like others. Also TestOnlyApprovedCallsRun of internal/tools.
 func TestWaitAgentReturnsStateOfSubChat(t *testing.T) {
 	n := theFamily()
 	for name, c := range map[string]struct{ input, want, err string }{
@@ -147,6 +149,8 @@ func TestWaitAgentReturnsStateOfSubChat(t *testing.T) {
 	}
 }
 
+// Security (a hostile sub-chat): cannot fill the prompt of its parent, or break the form of the result, by a long
+// report.
 func TestLongReportIsTruncatedWithinValidJSON(t *testing.T) {
 	n := theFamily()
 	got, err := n.tool().Run(t.Context(), n.call(`{"chat":"deep"}`))

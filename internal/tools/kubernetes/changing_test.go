@@ -68,6 +68,10 @@ func (s *scene) changesIt(o client.Object, body string) {
 	check.OK(s.t, err)
 }
 
+// Security (a model that works in the cluster): cannot change what a person has not approved, unless changes allows it,
+// nor more or something else than they have seen. Also TestObjectChangedAfterReviewIsNotModified,
+// TestApplyTakesOverForeignFieldsOnlyWithForce, TestAPolicyForToolsDemandsApprovalNonetheless of
+// internal/tools/kubernetes.
 func TestChangeIsAppliedAfterUserApprovesDiff(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
@@ -104,6 +108,8 @@ func TestADeniedChangeIsNotMade(t *testing.T) {
 	s.holds("b", "v")
 }
 
+// Security (a model that works in the cluster): cannot have a change made twice, or the deletion of another object of
+// the same name, by a crash. Also TestApprovedCallFixesDeploymentAsServiceAccount of test/e2e.
 func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))
@@ -238,6 +244,7 @@ func TestForbiddenChangeFailsWithoutAskingForApproval(t *testing.T) {
 	}
 }
 
+// Security (a model that works in the cluster): can do with WithoutApproval whatever the account may.
 func TestWithoutApprovalAChangeIsMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithoutApproval, all("", "configmaps"))
@@ -279,6 +286,7 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 	}
 }
 
+// Security (a model that works in the cluster): cannot approve its own calls by a ToolApproval that it applies.
 func TestInvalidManifestIsRejectedWithHint(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("*", "*"))
@@ -303,6 +311,10 @@ func TestInvalidManifestIsRejectedWithHint(t *testing.T) {
 	s.fails("k8s_apply", setting("a", strings.Repeat("x", 17000)), "Change less at once")
 }
 
+// Security (a model that works in the cluster): cannot hide a part of a change from whoever approves it, by length,
+// whitespace, control characters or formats, by annotations, or by parts that look like a Secret. Also
+// TestProposalHasAllThatIsApplied, TestPodTemplateIsProposedWithItsAnnotations, TestInvalidManifestIsRejectedWithHint
+// of internal/tools/kubernetes.
 func TestWhatPeopleReadHidesNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("", "configmaps"))

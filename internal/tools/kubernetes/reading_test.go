@@ -45,6 +45,8 @@ func TestGetAcceptsAnyResourceNameForm(t *testing.T) {
 	}
 }
 
+// Security (a model that works in the cluster): can read whatever the account may, including logs, and disclose it to
+// whoever reads the chat.
 func TestToolsAreLimitedToServiceAccountPermissions(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("apps", "deployments"))
@@ -64,6 +66,8 @@ func TestToolsAreLimitedToServiceAccountPermissions(t *testing.T) {
 	}
 }
 
+// Security (a model that works in the cluster): cannot reach another path of the API server by a name, a namespace or a
+// kind, nor a subresource except logs. Also TestNoSegmentLeadsElsewhere of internal/kube/kubeapi.
 func TestNoNameIsAPath(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("*", "*"))
@@ -127,6 +131,8 @@ func kubectl(t *testing.T, script string) {
 	}
 }
 
+// Security (a model that works in the cluster): cannot act as any account of a namespace that does not grant its
+// generation pods tokens of it. Also TestGenerationPodCannotRequestTokenOfAnotherAccount of test/admission.
 func TestMissingTokenGrantErrorListsCommandsToFix(t *testing.T) {
 	t.Parallel()
 	s := ungranted(t, "")

@@ -33,6 +33,9 @@ func leaks(t *testing.T, where, text string) {
 	}
 }
 
+// Security (a model that works in the cluster): cannot see the value of a Secret by reading Secrets, by errors, diffs
+// or annotations, even if the account may read it. Also TestSecretsWithinOtherObjectsAreTakenOut,
+// FuzzNoObjectShowsAValue, TestASecretIsNotApplied of internal/tools/kubernetes.
 func TestNoValueOfASecretIsShown(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1beta1.ClusterChangesWithApproval, all("*", "*"))

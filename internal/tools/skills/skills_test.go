@@ -81,6 +81,7 @@ func TestLinkedAndLowerCaseSkillsAreFound(t *testing.T) {
 	check.Equal(t, "content", "Call make.", b.good("read_skill_file", fileOf("workspace/build", "docs/how.md"))["content"])
 }
 
+// Security (a hostile skill or AGENTS.md): cannot start the workspace, if it is a ConfigMap's.
 func TestOnlySkillsOfWorkspaceNeedWorkspace(t *testing.T) {
 	without := &v1beta1.Chat{}
 	b := newBench(t)
@@ -124,6 +125,8 @@ func TestSkillToolsAreOfferedOnlyWithSkillSources(t *testing.T) {
 	}
 }
 
+// Security (a hostile skill or AGENTS.md): can, in a workspace that runs, have the name of a ConfigMap's skill, so that
+// the name alone is refused.
 func TestUnqualifiedSkillNameResolvesOnlyIfUnique(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/pdf/SKILL.md", "Ours.")
@@ -156,6 +159,8 @@ func TestUnresponsiveWorkspaceDoesNotBlockConfigMapSkills(t *testing.T) {
 	check.Equal(t, "name", "configmap/pdf", b.good("read_skill", skillNamed("pdf"))["name"])
 }
 
+// Security (a hostile skill or AGENTS.md): cannot make a file outside of its folder be read, by a path, a link, a
+// device or a pipe. Also TestUnreadableSkillIsNotListed of internal/tools/skills.
 func TestPathOutsideSkillIsRefused(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/build/SKILL.md", "Build.")
@@ -178,6 +183,8 @@ func TestPathOutsideSkillIsRefused(t *testing.T) {
 	}
 }
 
+// Security (a hostile skill or AGENTS.md): cannot name files of the workspace, or paths out of it, as skills, even if
+// the workspace's agent lies.
 func TestWorkspaceSkillsIgnorePathsOutsideSkillFolders(t *testing.T) {
 	b := newBench(t)
 	b.write("AGENTS.md", "Here.")

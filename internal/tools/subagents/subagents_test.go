@@ -92,6 +92,8 @@ func family() *world {
 	}
 }
 
+// Security (a hostile sub-chat): cannot send a message to a chat that is not below it, or interrupt one. Also
+// TestManagerMayOnlyStartAndInterruptSubChats of test/admission.
 func TestCallsReturnResultOrError(t *testing.T) {
 	limited := func(c *v1beta1.Chat) { c.Spec.Limits = &v1beta1.ChatLimits{MaxSubChats: new(int32(2))} }
 	flat := func(c *v1beta1.Chat) { c.Spec.Limits = &v1beta1.ChatLimits{MaxDepth: new(int32(0))} }

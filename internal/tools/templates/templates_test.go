@@ -103,6 +103,8 @@ func TestTemplateIsReadWithItsParameters(t *testing.T) {
 	check.Equal(t, "template", want, got.Output)
 }
 
+// Security (a hostile model): cannot have two workspaces, by calling create_workspace again, or by a sub-chat. Also
+// TestASubChatNamesNoWorkspace of test/admission.
 func TestWorkspaceIsCreatedOnce(t *testing.T) {
 	o, chat := server(goTemplate), choosing(nil)
 	registry := tools.NewRegistry(Tools(o)...)
@@ -121,6 +123,9 @@ func TestWorkspaceIsCreatedOnce(t *testing.T) {
 	}
 }
 
+// Security (a hostile model): cannot choose a template that its chat does not select, nor see a template's environment.
+// Also TestOfTemplatesModelsLearnWhatIsForThem of internal/generation/workspaces; TestTemplateOutsideSelectorIsNotFound
+// of controllers/workspace.
 func TestInvalidTemplateChoiceErrorListsValidOptions(t *testing.T) {
 	o := server(goTemplate, wrongTemplate)
 	named := &v1beta1.Chat{Spec: v1beta1.ChatSpec{Workspace: &v1beta1.WorkspaceSource{

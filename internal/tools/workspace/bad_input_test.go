@@ -50,6 +50,10 @@ var onFiles = map[string]string{
 	"search_files": `{"path":%s,"pattern":"."}`,
 }
 
+// Security (a hostile workspace): cannot make the file tools read or write outside of its directory, or wait at a pipe
+// or a device, by a path, a link, or one that changes meanwhile. Also FuzzNoPathLeadsOut,
+// TestBadPathsAreRejectedByEveryOperation, TestSymlinkSwapDuringOperationCannotEscapeRoot of
+// internal/workspace/agent/files.
 func TestWhateverAPathLeadsToHasItsResult(t *testing.T) {
 	r := newReal(t)
 	canary := r.traps()
@@ -131,6 +135,7 @@ func TestInvalidWorkingDirectoryPreventsCommandStart(t *testing.T) {
 	}
 }
 
+// Security (a hostile model): cannot see or name a process by a path.
 func TestAProcessIsNamedOnlyByItsID(t *testing.T) {
 	r := newReal(t)
 	id, _ := r.run("sleep 60 &", "")["background_process_id"].(string)
@@ -151,6 +156,11 @@ func TestAProcessIsNamedOnlyByItsID(t *testing.T) {
 	}
 }
 
+// Security (a hostile workspace): cannot keep a command alive that was killed, or whose chat was interrupted while the
+// call waited for it, by forks, ignored signals, daemons, its own sessions or environment, or by the end of its
+// supervisor. Also TestInterruptKillsCommandThatIgnoresSignals of internal/tools/workspace;
+// TestKillEndsOnlyTheCommandAndItsDescendants, TestDescendantsHaveEverySignal, TestACommandEndsWithItsSupervisor,
+// TestACommandThatKillsAllIsKilled of internal/workspace/agent/process.
 func TestKillEndsForkingCommandWithAllDescendants(t *testing.T) {
 	r := newReal(t)
 	// Some stay its children, some are left to process 1, some have sessions of their own, and all ignore what asks them.
@@ -178,6 +188,8 @@ func TestInterruptKillsCommandThatIgnoresSignals(t *testing.T) {
 	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("65434")) == 0 })
 }
 
+// Security (a hostile workspace): can forge its own agent's records: output, ends of commands, which chat it belongs
+// to.
 func TestACommandCanForgeWhatItsAgentRemembers(t *testing.T) {
 	r := newReal(t)
 	id, _ := r.run("echo true; sleep 60 &", "")["background_process_id"].(string)

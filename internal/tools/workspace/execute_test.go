@@ -216,6 +216,9 @@ func TestAWorkspaceThatGoesAwayIsTold(t *testing.T) {
 		"note": containing("may still run")})
 }
 
+// Security (a hostile workspace): cannot flood the prompt, the stream or the disk with output: little of each command
+// is shown, and the beginning and the end are kept. Also TestOutputFloodIsShownInBoundedChunks of
+// internal/tools/workspace; TestGigabyteOutputKeepsHeadAndTail of internal/workspace/agent/process.
 func TestLongOutputIsTruncatedToHeadAndTail(t *testing.T) {
 	lines := func(n int) string {
 		var all strings.Builder

@@ -35,6 +35,10 @@ const onTerminals = "\x1b\x07\u009b\u202e"
 
 // FuzzNoAnswerOfAnAgentBreaksATool has an agent answer whatever it is asked with the same: no tool panics, waits for
 // ever, returns more than its model can read, or hands on what it must not.
+//
+// Security (a hostile workspace): cannot make a generation pod panic, hang, fill up or pass on more than a model can
+// read, whatever its agent answers. Also TestNonAgentResponseIsReportedAsSuch,
+// TestOutputNotMatchingRequestedRangeIsRejected, TestNumbersOfAProcessAreMadeSense of internal/workspace/client.
 func FuzzNoAnswerOfAnAgentBreaksATool(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `[]`, `null`, `{"processes":[null]}`, "\x00\xff", `{"code":"\u001b]0;x\u0007","message":"\u202e"}`,

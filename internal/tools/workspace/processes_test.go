@@ -52,6 +52,8 @@ func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
 	check.Contains(t, b.fail("process_output", `{"process_id":"../x"}`), "there is no process")
 }
 
+// Security (a hostile model): can leave commands running in the background when its chat is interrupted, or is a
+// sub-chat that is deleted, until the workspace stops. Also TestDeletedSubChatCancelsOnlyItsOwnCommand of test/e2e.
 func TestAnInterruptedWaitLeavesTheProcessAlone(t *testing.T) {
 	b := newBench(t)
 	b.agent.Run = func(*fakeworkspace.Process) {}

@@ -62,6 +62,7 @@ func (r *real) run(command string, arguments string) map[string]any {
 	return r.good("execute", fmt.Sprintf(`{"command":%s%s}`, quote(command), arguments))
 }
 
+// Security (a hostile model): can run any command in its workspace, and lose the files there.
 func TestARealAgentRunsCommands(t *testing.T) {
 	r := newReal(t)
 	for name, c := range map[string]struct {
@@ -280,6 +281,10 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 	}
 }
 
+// Security (a hostile model): cannot call the workspace of another chat, of this namespace or of another one. Also
+// TestWorkspaceAcceptsOnlyGenerationPodsOfItsChat of test/e2e.
+//
+// Security (a hostile sub-chat): can work in the workspace of its family, which its parent reads.
 func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
 	r := newReal(t)
 	o := r.agent.Options

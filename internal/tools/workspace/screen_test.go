@@ -102,6 +102,9 @@ func TestScreenShowsUnterminatedLineIncrementally(t *testing.T) {
 	check.Equal(t, "taken were bytes", 1_000_000, took)
 }
 
+// Security (a hostile workspace): cannot control or imitate a terminal, by output, names of files or errors. Also
+// TestARefusalIsDecodedAndCleaned of internal/workspace/client; TestForeignTextNeitherControlsNorImitates,
+// TestWorkIsShownAsPeopleKnowIt of internal/cli/render.
 func FuzzScreenRemovesTerminalControlCharacters(f *testing.F) {
 	for _, c := range written {
 		f.Add([]byte(c.raw), 3)

@@ -118,6 +118,7 @@ func TestNonAgentResponseIsReportedAsSuch(t *testing.T) {
 	}
 }
 
+// Security (a hostile workspace): cannot redirect a generation pod, nor the token, elsewhere.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	var visits atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
@@ -134,6 +135,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	check.Equal(t, "redirects were followed", 0, visits.Load())
 }
 
+// Security (a hostile workspace): cannot hold a call longer than its limit, by silence, half an answer, or a request to
+// wait. Also TestOnlyTemporaryRefusalsAreRepeated of internal/workspace/client.
 func TestMissingOrIncompleteResponseIsUnreachable(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(t, err)

@@ -159,6 +159,9 @@ func replaces(says string) outcome {
 	return outcome{RemovePod, v1beta1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1beta1.ReasonPodLost, says, 0}
 }
 
+// Security (a hostile workspace): cannot outlive its chat: its pod and its claim are deleted with it, the pod by force
+// if its node does not answer. Also TestAModelWorksInAWorkspace of test/e2e;
+// TestAStoppedContainerEndsAllAndRemembersHow of internal/workspace/agent/process.
 func TestLife(t *testing.T) {
 	for name, c := range map[string]struct {
 		facts Facts

@@ -41,6 +41,7 @@ func controlled(kind string) func(*corev1.Pod) {
 	}
 }
 
+// Security (a hostile model): cannot take the pod of another Workspace or Sandbox, or a generation pod, by podRef.
 func TestPodRefPodIsUsedButNeverDeleted(t *testing.T) {
 	asked := workspace(named)
 	for name, c := range map[string]struct {

@@ -127,6 +127,9 @@ func TestInvalidTemplatesAndValuesAreRejectedWithAdvice(t *testing.T) {
 	}
 }
 
+// Security (a hostile model): cannot put anything but a value into the place that the template names for it: no field,
+// no argument, no kubelet variable. Also TestInvalidTemplatesAndValuesAreRejectedWithAdvice of
+// internal/workspace/template.
 func TestParameterValueIsSetOnlyAtItsTarget(t *testing.T) {
 	from := podTemplate(`
 - {name: image, default: golang:1, allowed: [golang:1, golang:2], places: [image]}

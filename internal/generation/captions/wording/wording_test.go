@@ -31,6 +31,8 @@ func TestATitleIsOfTheFirstQuestion(t *testing.T) {
 }
 
 // Titles and summaries are for people.
+//
+// Security (an author of messages): cannot have titles and summaries contain what was meant for the model alone.
 func TestCaptionOmitsMessagesForTheModelAlone(t *testing.T) {
 	hidden := said(v1beta1.RoleUser, "the hook's word")
 	hidden.Spec.Visibility = v1beta1.VisibleToModel

@@ -190,6 +190,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
+// Security (a workload identity): cannot appear in an error.
 func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 	with := func(name, value string) func(*pod, *testing.T) {
 		return func(p *pod, t *testing.T) {
@@ -262,6 +263,8 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 	}
 }
 
+// Security (a workload identity): cannot be sent to a host that a ChatModelConfig names. Also
+// TestALoginThatCannotBeMeantIsRefused of test/integration.
 func TestTokensGoToTheCloudsHostsAlone(t *testing.T) {
 	p := newPod(t)
 	p.OnAzure(t)

@@ -45,6 +45,8 @@ func (a *agent) left(id string) (p protocol.Process) {
 	return p
 }
 
+// Security (a hostile workspace): cannot hide processes that a command left behind from process_list, nor from the
+// limit on commands. Also TestCommandsThatLeaveProcessesBehindAreBounded of internal/workspace/agent/process.
 func TestDescendantsAreListedUntilTheyEnd(t *testing.T) {
 	for _, mode := range modes {
 		a := newAgent(t, mode.with...)
@@ -182,6 +184,8 @@ func TestACommandCannotStopItsSupervisor(t *testing.T) {
 	a.alone()
 }
 
+// Security (a hostile workspace): cannot end its own agent by a signal that it sends with kill, nor starve it by
+// forking. Also TestAgentServesWithoutRoomForProcesses of internal/workspace/agent/process.
 func TestSignalsOfCommandsDoNotEndTheAgent(t *testing.T) {
 	a := newAgent(t, inNamespace)
 	other := a.start("exec sleep 60")

@@ -65,6 +65,7 @@ func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 	}
 }
 
+// Security (a hostile model): cannot run more than 100 commands at once in a workspace.
 func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
 	a := newAgent(t)
 	a.must("List", Ask{})
@@ -208,6 +209,8 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 	}
 }
 
+// Security (a hostile workspace): can fill its own disk, and lose what its commands write from then on, which is
+// reported. Also TestFullDiskFailsWriteWithoutLeftovers of internal/workspace/agent/files.
 func TestFullDiskIsReportedWithoutStoppingCommand(t *testing.T) {
 	a := newAgent(t, inNamespace, func(s *settings) { s.StateBytes = 4 << 20 })
 	p := a.start("head -c 20000000 /dev/zero; echo end > done; exit 3")

@@ -35,6 +35,8 @@ func TestCommandKeyRunsOnceAcrossContainerKills(t *testing.T) {
 	}
 }
 
+// Security (a hostile workspace): can end its own container by using up its memory or by a forged fault: the kubelet
+// restarts it, and its commands are lost.
 func TestContainerRestartLosesRunningCommandsWithoutRerunningKeys(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {

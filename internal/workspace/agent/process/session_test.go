@@ -91,6 +91,10 @@ func TestSessionConnectsStdioAndKeepsStderr(t *testing.T) {
 	a.alone()
 }
 
+// Security (a hostile MCP server): cannot, as a program in the workspace, outlive its session with what it has started,
+// fill the agent or the generation pod by what it writes, or keep an abandoned session by not reading or not ending.
+// Also TestSessionCloseEndsCommandWithEndlessOutput, TestSessionCloseEndsCommandThatReadsNothing of
+// internal/workspace/agent/process; TestInvalidCommandIsUnavailable of internal/mcp.
 func TestSessionCloseEndsCommandAndItsDescendants(t *testing.T) {
 	for _, tree := range append(trees, struct{ name, command string }{
 		"ignoring the end of its input", "echo ready; exec sleep 60",

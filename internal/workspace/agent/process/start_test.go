@@ -78,6 +78,9 @@ func TestACommandRunsAlone(t *testing.T) {
 	}
 }
 
+// Security (a hostile workspace): can read all that its template gives its container: environment, volumes, and the
+// token of a service account if it asks for one. Also TestWorkspaceIsRestrictedUnlessTemplateOverrides of
+// internal/workspace/template.
 func TestRequestEnvironmentOverridesAgentAndContainerEnvironment(t *testing.T) {
 	t.Setenv("FROM_CONTAINER", "yes")
 	t.Setenv("PAGER", "less")
@@ -180,6 +183,7 @@ func TestProgramLookupUsesPathOfRequestEnvironment(t *testing.T) {
 	}
 }
 
+// Security (a hostile workspace): cannot replace the shell that runs the commands by changing PATH.
 func TestTheShellIsNotLookedUp(t *testing.T) {
 	a := newAgent(t)
 	bin := filepath.Join(a.settings.Directory, "bin")

@@ -54,6 +54,8 @@ func (a *agent) each(status int, code protocol.ErrorCode, change func(*http.Requ
 	}
 }
 
+// Security (a hostile MCP server): cannot be called, as a program in the workspace, by others than the generation pods
+// of the workspace's chats. Also TestWorkspaceStaysBoundToFirstChat of internal/workspace/agent/server.
 func TestUnauthenticatedRequestsAreRejected(t *testing.T) {
 	a := newAgent(t)
 	stranger := tokens.New(t)
@@ -140,6 +142,9 @@ func TestMissingIssuerKeysReturnUnavailableWithRetryAfter(t *testing.T) {
 	a.expect(a.put("/v1/binding", protocol.Binding{Chat: chat}), http.StatusOK, "")
 }
 
+// Security (a hostile model): can take the workspace of a pool, or of podRef, that no chat has called before: it is
+// bound to the first one, until its pod is recreated. Also TestConcurrentBindingsAcceptOnlyOneChat of
+// internal/workspace/agent/server.
 func TestWorkspaceStaysBoundToFirstChat(t *testing.T) {
 	a := unboundAgent(t)
 	a.each(http.StatusConflict, protocol.Unbound, func(*http.Request) {})
