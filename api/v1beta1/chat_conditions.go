@@ -46,6 +46,8 @@ const (
 	// ReasonStarting surfaces in Ready (Unknown) and Reconciling (True) while the first message is created from
 	// spec.prompt.
 	ReasonStarting ConditionReason = "Starting"
+	// ReasonRestoring surfaces in Ready (Unknown) and Reconciling (True) until the chat is restored from a backup.
+	ReasonRestoring ConditionReason = "Restoring"
 	// ReasonAnswered surfaces in Ready (True) when every message is answered.
 	ReasonAnswered ConditionReason = "Answered"
 	// ReasonMaxTokensReached surfaces in Ready (True) when the last reply reached its limit of output tokens. Send a

@@ -29,6 +29,17 @@ const AnnotationRedacted = "parley.dev/redacted"
 // than the manager, who have the verb redact on Chats. It takes the same verb to write it.
 const AnnotationRedacting = "parley.dev/redacting"
 
+// AnnotationRestoring on a Chat is the UID that the chat had in the backup. The operator holds the chat until the
+// restore removes the annotation. Only users who may restore chats can set it, and only on a new Chat.
+const AnnotationRestoring = "parley.dev/restoring"
+
+// AnnotationRestoredFrom on a Chat, a ChatMessage or a ToolApproval is the UID that the object had in the backup from
+// which it was restored. Only users who may restore chats can set it, and only on a new object.
+const AnnotationRestoredFrom = "parley.dev/restored-from"
+
+// IsRestoring reports whether the chat is held because a restore has not finished.
+func (c *Chat) IsRestoring() bool { return c.Annotations[AnnotationRestoring] != "" }
+
 // ChatSpec is what a person wants of a chat.
 // +kubebuilder:validation:XValidation:rule="!has(self.parentRef) || (!has(self.workspace) && !has(self.retention) && (!has(self.mode) || self.mode != 'Plan'))",messageExpression="has(self.workspace) ? 'a sub-chat shares the workspace of the chat above it: set workspace there' : has(self.retention) ? 'a sub-chat is deleted with the chat above it: set retention there' : 'a sub-chat proposes no plans: set mode to Explore, or leave it out'"
 // +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && has(self.parentRef) == has(oldSelf.parentRef)",messageExpression="has(self.parentRef) != has(oldSelf.parentRef) ? 'parentRef cannot change: create a new chat' : has(self.prompt) ? 'prompt can only be given when the chat is created: continue with a ChatMessage' : 'prompt starts the chat and cannot change afterwards: continue with a ChatMessage'"

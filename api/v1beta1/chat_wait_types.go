@@ -6,7 +6,7 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // WaitFor is what ends a wait of a chat.
-// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget
+// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget;Restore
 type WaitFor string
 
 const (
@@ -48,13 +48,15 @@ const (
 	WaitForUnarchive WaitFor = "Unarchive"
 	// WaitForBudget ends when a budget is raised.
 	WaitForBudget WaitFor = "Budget"
+	// WaitForRestore ends when the restore of the chat is finished.
+	WaitForRestore WaitFor = "Restore"
 )
 
 // NeedsPerson reports whether the wait ends only when a person does something.
 func (w WaitFor) NeedsPerson() bool {
 	switch w {
 	case WaitForClientResult, WaitForRetry, WaitForCapacity, WaitForModel, WaitForPod, WaitForWorkspace,
-		WaitForMCPServers, WaitForSubChats:
+		WaitForMCPServers, WaitForSubChats, WaitForRestore:
 		return false
 	}
 	return w != ""

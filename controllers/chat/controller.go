@@ -107,6 +107,9 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 		return ctrl.Result{}, err
 	case s == nil:
 		return r.forget(ctx, key)
+	case s.facts.Chat.IsRestoring():
+		todo := plan.Restoring(s.facts)
+		return ctrl.Result{}, r.report(ctx, s, &todo)
 	case s.orphan:
 		return ctrl.Result{}, r.actuator.removeOrphan(ctx, s.facts.Chat)
 	case needsFinalizer(s):

@@ -79,6 +79,9 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		return nil, err
 	}
 	s := &scope{facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
+	if chat.IsRestoring() { // Its history and its family are incomplete.
+		return s, nil
+	}
 	for _, read := range []func(context.Context, *scope) error{
 		g.readChain,         // A turn that it takes up again depends on the model.
 		g.readUnsettled,     // Before the classes, which have to be as new as a chat's first message.

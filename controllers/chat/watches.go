@@ -36,6 +36,7 @@ import (
 // chat that waits for something that no one reports waits for good:
 //
 //   - Starting, AwaitingFirstMessage: its messages.
+//   - Restoring: its annotation, which the restore removes.
 //   - ModelConfigNotFound: every ChatModelConfig, for chats with a turn or with open messages; the end of the first
 //     10 seconds; in a turn, its own time.
 //   - ModelConfigDisabled: every ChatModelConfig, for chats with open messages.
@@ -114,6 +115,7 @@ func hasWork(o client.Object) bool {
 	chat, ok := o.(*v1beta1.Chat)
 	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1beta1.ChatWaiting ||
 		chat.Status.ObservedGeneration != chat.Generation ||
+		chat.Status.Wait != nil && chat.Status.Wait.For == v1beta1.WaitForRestore ||
 		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
 }
 

@@ -92,9 +92,9 @@ func (r *Reconciler) toBeArchived(ctx context.Context, chat *v1beta1.Chat) (bool
 }
 
 // chatReader is where to read the chat of a message. A note gets its place by the chat as it is now: behind all that
-// its author has seen.
+// its author has seen. The cache may not show yet that the chat of a restored message is being restored.
 func (r *Reconciler) chatReader(m *v1beta1.ChatMessage) client.Reader {
-	if isNewNote(m) {
+	if isNewNote(m) || m.Status.State == "" && m.Annotations[v1beta1.AnnotationRestoredFrom] != "" {
 		return r.Live
 	}
 	return r.Client

@@ -20,6 +20,8 @@ import (
 type ChatFacts struct {
 	// Generation of the Chat's spec.
 	Generation int64
+	// Restoring is true until the chat is restored from a backup.
+	Restoring bool
 	// PodStarting says what keeps the pod of the attempt from being ready for the first time; empty once it was.
 	PodStarting string
 	// Beginning is true while spec.prompt has not become the first message.
@@ -90,6 +92,9 @@ func Chat(st *v1beta1.ChatStatus, f ChatFacts) {
 
 func chatSummary(st *v1beta1.ChatStatus, f ChatFacts) Summary {
 	switch {
+	case f.Restoring:
+		return Working(v1beta1.ReasonRestoring, "The chat is being restored from a backup. If the restore was interrupted, "+
+			"run kubectl chat restore again")
 	case st.Archived:
 		return Done(v1beta1.ReasonArchived, "The chat is archived; spec.archived: false takes it back")
 	case st.Phase == v1beta1.ChatRunning:

@@ -28,6 +28,7 @@ var waits = map[v1beta1.ConditionReason]v1beta1.WaitFor{
 	v1beta1.ReasonArchived:              v1beta1.WaitForUnarchive,
 	v1beta1.ReasonPromptRejected:        v1beta1.WaitForMessage,
 	v1beta1.ReasonPromptNameConflict:    v1beta1.WaitForMessage,
+	v1beta1.ReasonRestoring:             v1beta1.WaitForRestore,
 }
 
 // blocks is the same for errors that keep an idle chat from taking its message up, or hold work that is under way.

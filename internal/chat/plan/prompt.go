@@ -33,10 +33,10 @@ func PromptMessage(chat *v1beta1.Chat) *v1beta1.ChatMessage {
 	}
 }
 
-// IsPrompt reports whether the message is what this chat has made of its spec.prompt.
-// Its author may have edited it since.
+// IsPrompt reports whether the message is what this chat has made of its spec.prompt. Its author may have edited it
+// since: of a restored message that is not known.
 func IsPrompt(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
-	edited := m.Generation > 1
+	edited := m.Generation > 1 || m.Annotations[v1beta1.AnnotationRestoredFrom] != ""
 	return m.Spec.ChatRef.Name == chat.Name && !m.Spec.IsNote() && metav1.IsControlledBy(m, chat) &&
 		(edited || content.Of(m) == content.Of(PromptMessage(chat)))
 }

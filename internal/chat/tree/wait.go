@@ -19,7 +19,8 @@ func Settled(chat *v1beta1.Chat) bool {
 	if chat.Status.Phase.HasTurn() {
 		return ready != nil && ready.Status == metav1.ConditionFalse // Only a budget holds it then.
 	}
-	return ready != nil && v1beta1.ReasonOf(ready) != v1beta1.ReasonStarting
+	return ready != nil && v1beta1.ReasonOf(ready) != v1beta1.ReasonStarting &&
+		v1beta1.ReasonOf(ready) != v1beta1.ReasonRestoring
 }
 
 // Descendant finds the chat of that name if it is below another one; nil if there is none. get reads a chat of the

@@ -21,7 +21,7 @@ func StripMessage(o any) (any, error) {
 		if message.Spec.Generation == nil {
 			hash = content.Of(message)
 		}
-		message.Annotations = traceOnly(message.Annotations, hash)
+		message.Annotations = messageAnnotations(message.Annotations, hash)
 		message.Labels = nil
 		message.Spec.Content = ""
 		message.Spec.Parts = withoutContent(message)
@@ -65,8 +65,9 @@ func namesOf(follows []v1beta1.CommittedMessage) (names []v1beta1.CommittedMessa
 	return names
 }
 
-// traceOnly keeps the trace that a message belongs to, and the hash if there is one.
-func traceOnly(annotations map[string]string, hash string) map[string]string {
+// messageAnnotations keeps the trace that a message belongs to, the hash if there is one, and whether the message was
+// restored from a backup.
+func messageAnnotations(annotations map[string]string, hash string) map[string]string {
 	if hash == "" {
 		return nil
 	}
@@ -74,16 +75,19 @@ func traceOnly(annotations map[string]string, hash string) map[string]string {
 	if parent := annotations[v1beta1.AnnotationTraceparent]; parent != "" && len(parent) <= maxTraceparent {
 		kept[v1beta1.AnnotationTraceparent] = parent
 	}
+	if from := annotations[v1beta1.AnnotationRestoredFrom]; from != "" {
+		kept[v1beta1.AnnotationRestoredFrom] = from
+	}
 	return kept
 }
 
 // maxTraceparent is the length of a traceparent of version 00; a longer one is ignored.
 const maxTraceparent = 55
 
-// annotationsOf are the annotations of a chat that the cache keeps: requests, the trace of the prompt, and the author
-// of a prompt that is not a message yet.
+// annotationsOf are the annotations of a chat that the cache keeps: requests, the trace of the prompt, a restore that
+// is not finished, and the author of a prompt that is not a message yet.
 func annotationsOf(chat *v1beta1.Chat) (kept map[string]string) {
-	keys := []string{v1beta1.AnnotationTraceparent}
+	keys := []string{v1beta1.AnnotationTraceparent, v1beta1.AnnotationRestoring}
 	for _, kind := range v1beta1.RequestKinds() {
 		keys = append(keys, kind.Annotation())
 	}

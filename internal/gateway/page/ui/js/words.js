@@ -15,6 +15,7 @@ const REASONS = {
   WaitingForWorkspace: 'waits for its workspace', WaitingForMCPServers: 'waits for MCP servers', Archived: 'archived',
   Archiving: 'is being archived', StoppedAfterTool: 'ended with a tool', MaxStepsReached: 'ended after its last step',
   MaxTokensReached: 'has a reply that was cut', Refused: 'was refused an answer',
+  Restoring: 'is being restored',
 };
 
 /** @param {{phase?: string, reason?: string}} chat */
@@ -24,6 +25,7 @@ export function standing(chat) {
 
 /** How a chat is marked: 'act' waits for people, 'bad' has failed, 'work', 'wait' or 'rest'. */
 export function mark(chat) {
+  if (chat.reason === 'Restoring') return 'wait';
   if (chat.phase === 'RequiresAction') return 'act';
   if (chat.phase === 'Error' || chat.ready === 'False') return 'bad';
   if (chat.phase === 'Running' || chat.phase === 'Interrupting') {
