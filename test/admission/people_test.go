@@ -44,8 +44,11 @@ var (
 	debugger      = actor{name: "debugger"}  // With parley-debug-viewer.
 	redactor      = actor{name: "redactor"}  // With parley-redact.
 	templater     = actor{name: "templater"} // With parley-template-author: creates no pods.
-	manager       = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}
-	impostor      = actor{name: "an account of the manager's name", namespace: ns, account: "parley-manager"}
+	restorer      = actor{name: "restorer"}  // With parley-restore.
+	// May write statuses, and may not restore.
+	statusWriter = actor{name: "status-writer"}
+	manager      = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}
+	impostor     = actor{name: "an account of the manager's name", namespace: ns, account: "parley-manager"}
 	// With cluster-admin, as tools that deploy often have it.
 	deployer = actor{name: "a tool that deploys", namespace: otherNS, account: "deployer"}
 	gateway  = actor{name: "the gateway", namespace: "parley-system", account: "parley-gateway"}

@@ -145,6 +145,9 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		}},
 		{curator, ns, []string{"chatclasses: " + read + " " + change}},
 		{curator, otherNS, nil},
+		{restorer, ns, []string{"chatmessages/status: patch", "chatmessages: get create", "chats/status: patch",
+			"chats: get create patch", "toolapprovals/status: patch", "toolapprovals: get create"}},
+		{restorer, otherNS, nil},
 		{governor, ns, []string{"chatquotas: " + read + " " + change, "clusterchatquotas: " + read + " " + change}},
 	} {
 		t.Run(c.who.name+" in "+c.namespace, func(t *testing.T) {

@@ -131,6 +131,7 @@ func populate(ctx context.Context) error {
 		inNamespace("redactor", ns, "parley-redact"),
 		inNamespace("owner", ns, "parley-chat-admin"), inNamespace("templater", ns, "parley-template-author"),
 		inNamespace("curator", ns, "parley-class-admin"), inNamespace("boss", ns, "cluster-admin"),
+		inNamespace("restorer", ns, "parley-restore"),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "root"},
 			Subjects: append(person("root"), rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: deployer.account,
@@ -150,6 +151,7 @@ func populate(ctx context.Context) error {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		},
 	}
+	objects = append(objects, writesStatuses()...)
 	for _, n := range []string{ns, otherNS} {
 		objects = append(objects, podspec.Account(n), podspec.Role(n), podspec.RoleBinding(n))
 	}
