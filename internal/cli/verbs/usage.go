@@ -135,7 +135,7 @@ func keyOf(m *v1beta1.ChatMessage, by string) string {
 	model := m.Spec.Generation.Model
 	switch {
 	case by == byDay:
-		return m.CreationTimestamp.UTC().Format(time.DateOnly)
+		return m.Spec.Generation.FinishedAt.UTC().Format(time.DateOnly)
 	case model == nil:
 		return ""
 	case by == byModel:
