@@ -5,6 +5,7 @@
 // queues (index, packed, requeue, shard), those without it the typed client (apiclient). They may import chat, netguard
 // and text.
 //
+//	backup      restores chats from the objects of a backup
 //	apiclient   the client of generation pods, gateway and kubectl chat
 //	kubeapi     requests as a service account, with its tokens
 //	index       what the manager's cache keeps, and by which fields it is asked

@@ -153,6 +153,16 @@ func (r Resource[T, L]) MergePatch(ctx context.Context, name string, patch any) 
 	return r.into(ctx, r.on(r.rest.Patch(types.MergePatchType)).Name(name).Body(body))
 }
 
+// JSONPatch applies a JSON patch to an object, or to a subresource of it. An operation "test" that does not hold makes
+// it fail.
+func (r Resource[T, L]) JSONPatch(ctx context.Context, name string, patch any, subresource ...string) (*T, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the change of %s %s: %w", r.name, name, err)
+	}
+	return r.into(ctx, r.on(r.rest.Patch(types.JSONPatchType)).Name(name).SubResource(subresource...).Body(body))
+}
+
 // Delete deletes an object.
 func (r Resource[T, L]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	return r.on(r.rest.Delete()).Name(name).Body(&options).Do(ctx).Error()

@@ -47,6 +47,11 @@ var programs = []string{"etcd", "kube-apiserver"}
 // Start starts a control plane from the programs in $KUBEBUILDER_ASSETS and waits until its resources can be created.
 // It ends with the test binary, also with one that is killed.
 func Start(ctx context.Context) (*Cluster, error) {
+	return StartWith(ctx, func(*envtest.APIServer) {})
+}
+
+// StartWith is Start with an API server that has other arguments.
+func StartWith(ctx context.Context, configure func(*envtest.APIServer)) (*Cluster, error) {
 	if os.Getenv(assetsVariable) == "" {
 		return nil, fmt.Errorf("%s is not set: run the tests with make test, or name a folder with etcd and kube-apiserver",
 			assetsVariable)
@@ -59,6 +64,7 @@ func Start(ctx context.Context) (*Cluster, error) {
 	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
 	env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(dir, "etcd")}
 	env.ControlPlane.GetAPIServer().Path = filepath.Join(dir, "kube-apiserver")
+	configure(env.ControlPlane.GetAPIServer())
 	cfg, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)

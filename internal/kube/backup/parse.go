@@ -1,0 +1,169 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backup restores chats from a backup: the objects that kubectl get prints, or a folder of them. The restored
+// objects are new ones with other UIDs. uids.go rewrites every field that holds a UID.
+package backup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"parley.dev/parley/api/v1beta1"
+)
+
+// Backup is the objects of a backup. Those of other kinds are left out. The zero value is an empty backup.
+type Backup struct {
+	Chats     []v1beta1.Chat
+	Messages  []v1beta1.ChatMessage
+	Approvals []v1beta1.ToolApproval
+	// Settings are the objects that chats depend on.
+	Settings []Setting
+
+	// versions are the UID and resourceVersion of each object.
+	versions map[string]string
+}
+
+// Setting is a ChatModelConfig, ChatClass, ChatQuota or ConfigMap.
+type Setting struct {
+	Kind     string
+	Metadata metav1.ObjectMeta
+	// Content is the object in JSON.
+	Content []byte
+
+	resource schema.GroupVersionResource
+}
+
+// settings are the resources of the kinds of Setting, in the order in which they are restored: an object may refer to
+// those before it.
+var settings = []struct {
+	kind     string
+	resource schema.GroupVersionResource
+}{
+	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
+	{"ChatModelConfig", v1beta1.GroupVersion.WithResource("chatmodelconfigs")},
+	{"ChatClass", v1beta1.GroupVersion.WithResource("chatclasses")},
+	{"ChatQuota", v1beta1.GroupVersion.WithResource("chatquotas")},
+}
+
+// Parse reads a backup in YAML or JSON.
+func Parse(from io.Reader) (*Backup, error) {
+	b := &Backup{}
+	return b, b.Add(from)
+}
+
+// Add adds the objects of a file in YAML or JSON.
+func (b *Backup) Add(from io.Reader) error {
+	decoder := yaml.NewYAMLOrJSONDecoder(from, 4096)
+	for {
+		var document runtime.RawExtension
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("decoding an object: %w", err)
+		}
+		if err := b.addObject(document.Raw); err != nil {
+			return err
+		}
+	}
+}
+
+// header is what objects of all kinds have. Items are those of a list.
+type header struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        metav1.ObjectMeta `json:"metadata"`
+	Items           []json.RawMessage `json:"items"`
+}
+
+func (b *Backup) addObject(object []byte) error {
+	var h header
+	if len(object) == 0 || string(object) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(object, &h); err != nil {
+		return fmt.Errorf("decoding the metadata of an object: %w", err)
+	}
+	if strings.HasSuffix(h.Kind, "List") {
+		for _, item := range h.Items {
+			if err := b.addObject(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	isKnown, err := b.isKnown(&h)
+	if err != nil || isKnown {
+		return err
+	}
+	if err := b.addKind(&h, object); err != nil {
+		return fmt.Errorf("reading %s %s: %w", h.Kind, h.Metadata.Name, err)
+	}
+	return nil
+}
+
+// isKnown notes the object, and reports whether the backup has it already: in Velero's archives each object is a file
+// in two folders.
+func (b *Backup) isKnown(h *header) (bool, error) {
+	key := strings.Join([]string{h.APIVersion, h.Kind, h.Metadata.Namespace, h.Metadata.Name}, "/")
+	version := string(h.Metadata.UID) + "/" + h.Metadata.ResourceVersion
+	before, found := b.versions[key]
+	switch {
+	case found && before != version:
+		return true, fmt.Errorf("the backup contains %s %s twice, and the two differ: restore one backup at a time", h.Kind,
+			h.Metadata.Name)
+	case b.versions == nil:
+		b.versions = map[string]string{}
+	}
+	b.versions[key] = version
+	return found, nil
+}
+
+func (b *Backup) addKind(h *header, object []byte) error {
+	group, err := schema.ParseGroupVersion(h.APIVersion)
+	switch isParleys := group.Group == v1beta1.GroupVersion.Group; {
+	case err != nil:
+		return err
+	case isParleys && group != v1beta1.GroupVersion:
+		return fmt.Errorf("its version is %s, and this release reads %s", group.Version, v1beta1.GroupVersion.Version)
+	case isParleys && h.Kind == "Chat":
+		return addDecoded(&b.Chats, object)
+	case isParleys && h.Kind == "ChatMessage":
+		return addDecoded(&b.Messages, object)
+	case isParleys && h.Kind == "ToolApproval":
+		return addDecoded(&b.Approvals, object)
+	}
+	b.addSetting(h, group, object)
+	return nil
+}
+
+// addSetting adds an object of the other kinds that are restored.
+func (b *Backup) addSetting(h *header, group schema.GroupVersion, object []byte) {
+	for _, s := range settings {
+		if s.kind == h.Kind && s.resource.GroupVersion() == group {
+			b.Settings = append(b.Settings, Setting{h.Kind, h.Metadata, object, s.resource})
+		}
+	}
+}
+
+// addDecoded decodes an object. Fields that this release does not know would be lost.
+func addDecoded[T any](to *[]T, object []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	decoder.DisallowUnknownFields()
+	var decoded T
+	if err := decoder.Decode(&decoded); err != nil {
+		return fmt.Errorf("%w: use a kubectl chat as new as the release that the backup is from", err)
+	}
+	*to = append(*to, decoded)
+	return nil
+}
