@@ -46,7 +46,10 @@ var programs = []string{"etcd", "kube-apiserver"}
 
 // Start starts a control plane from the programs in $KUBEBUILDER_ASSETS and waits until its resources can be created.
 // It ends with the test binary, also with one that is killed.
-func Start(ctx context.Context) (*Cluster, error) {
+func Start(ctx context.Context) (*Cluster, error) { return startWith(ctx, nil) }
+
+// startWith starts a control plane whose etcd has more flags.
+func startWith(ctx context.Context, etcd map[string]string) (*Cluster, error) {
 	if os.Getenv(assetsVariable) == "" {
 		return nil, fmt.Errorf("%s is not set: run the tests with make test, or name a folder with etcd and kube-apiserver",
 			assetsVariable)
@@ -58,6 +61,9 @@ func Start(ctx context.Context) (*Cluster, error) {
 	}
 	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
 	env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(dir, "etcd")}
+	for name, value := range etcd {
+		env.ControlPlane.Etcd.Configure().Set(name, value)
+	}
 	env.ControlPlane.GetAPIServer().Path = filepath.Join(dir, "kube-apiserver")
 	cfg, err := env.Start()
 	if err != nil {
@@ -73,6 +79,9 @@ func Start(ctx context.Context) (*Cluster, error) {
 	}
 	return cluster, nil
 }
+
+// EtcdURL is where etcd serves clients.
+func (c *Cluster) EtcdURL() string { return c.env.ControlPlane.Etcd.URL.String() }
 
 // newCluster returns the cluster that the configuration reaches.
 func newCluster(cfg *rest.Config) (*Cluster, error) {

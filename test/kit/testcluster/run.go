@@ -21,6 +21,12 @@ type Begin func(context.Context) (end func(), err error)
 // to be begun, in this order; it is ended in the opposite one. It returns the code to exit with.
 func Run(m *testing.M, cluster **Cluster, begin ...Begin) int { return run(m, cluster, Start, begin) }
 
+// RunWithEtcd is Run with more flags of etcd.
+func RunWithEtcd(m *testing.M, cluster **Cluster, flags map[string]string, begin ...Begin) int {
+	start := func(ctx context.Context) (*Cluster, error) { return startWith(ctx, flags) }
+	return run(m, cluster, start, begin)
+}
+
 func run(m *testing.M, cluster **Cluster, start func(context.Context) (*Cluster, error), begin []Begin) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
