@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,6 +24,9 @@ const (
 	// unless the gateway names another one.
 	firstPause   = time.Second
 	longestPause = 16 * time.Second
+	// handoverPause is the most time before a stream of a gateway that shuts down is opened at another one. It differs, so
+	// that not all streams come at once.
+	handoverPause = 250 * time.Millisecond
 	// MaxEvent is the most bytes of one event: 16 MiB, a committed message of 1 MiB with its escapes.
 	MaxEvent = 16 << 20
 	// maxSilence is how long a stream may be silent: the gateway sends a comment every 15 s.
@@ -49,7 +53,8 @@ type FollowOptions struct {
 // Follow yields the events of a chat: committed messages and replies as they are generated. It ends without an error
 // behind stream.EventDeleted, and with one when ctx is done, when the gateway refuses, or when something else answers.
 // A lost stream is opened again behind the last event that had an id, after a second, later after up to 16, or
-// when the gateway says. A consumer that takes more than 10 seconds for an event loses the stream, too.
+// when the gateway says. A stream of a gateway that shuts down is opened again within 250 ms. A consumer that takes
+// more than 10 seconds for an event loses the stream, too.
 func (n Namespace) Follow(ctx context.Context, chat string, o FollowOptions) iter.Seq2[stream.Event, error] {
 	query := url.Values{}
 	if o.FromNow {
@@ -125,7 +130,7 @@ func (f *follower) prepareRetry(ctx context.Context, lost error) error {
 	if isRefused {
 		wait = max(wait, refused.RetryAfter)
 	}
-	f.pause = min(2*f.pause, longestPause)
+	f.pause = min(max(firstPause, 2*f.pause), longestPause)
 	if f.lost != nil {
 		f.lost(lost)
 	}
@@ -186,11 +191,23 @@ func (f *follower) stream(ctx context.Context, yield func(stream.Event, error) b
 		if e.ID != "" {
 			f.last = e.ID
 		}
+		if isHandover(e) {
+			f.pause = rand.N(handoverPause)
+		}
 		if !yield(e, nil) || e.Name == f.endsWith {
 			return errOver
 		}
 		return nil
 	})
+}
+
+// isHandover reports whether the gateway ends the stream because it shuts down.
+func isHandover(e stream.Event) bool {
+	if e.Name != stream.EventClosing {
+		return false
+	}
+	closing, err := stream.Decode[stream.Closing](e)
+	return err == nil && closing.Reason == stream.ClosingShutdown
 }
 
 // readEvents reads server-sent events. A block that is no event, such as a comment, is passed on without a name. An

@@ -6,6 +6,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -279,6 +280,31 @@ func TestALineIsNotReadForEver(t *testing.T) {
 	}
 	if body.read > 8*MaxEvent {
 		t.Errorf("read %d bytes", body.read)
+	}
+}
+
+func TestStreamOfStoppingGatewayIsReopenedAtOnce(t *testing.T) {
+	closing := func(reason string) answer {
+		return says(part + fmt.Sprintf("event: closing\ndata: {\"reason\":%q}\n\n", reason))
+	}
+	for name, c := range map[string]struct {
+		answers     []answer
+		least, most time.Duration
+	}{
+		"at once": {[]answer{closing(stream.ClosingShutdown), says(deleted)}, 0, handoverPause},
+		"later, where none answers": {[]answer{closing(stream.ClosingShutdown), refuses(http.StatusServiceUnavailable),
+			says(deleted)}, firstPause, firstPause + handoverPause},
+		"not for other reasons": {[]answer{closing(stream.ClosingUnverified), says(deleted)}, firstPause, firstPause},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, began := &tries{answers: c.answers}, time.Now()
+				_, err := s.heard(t, FollowOptions{}, func(*Client) {})
+				if waited := time.Since(began); err != nil || waited < c.least || waited > c.most {
+					t.Errorf("waited %s, %v", waited, err)
+				}
+			})
+		})
 	}
 }
 

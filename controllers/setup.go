@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"parley.dev/parley/controllers/chat"
 	"parley.dev/parley/controllers/chatclass"
@@ -52,6 +54,8 @@ type Options struct {
 	Workers int
 	// Scope says which namespaces the controllers work for; the manager's cache has to be of the same.
 	Scope shard.Scope
+	// Lease elects the one of several managers whose controllers run: see ElectLeader. nil: those of this one run.
+	Lease resourcelock.Interface
 	// Metrics is where the controllers' own metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now returns the current time.
@@ -60,13 +64,25 @@ type Options struct {
 	Tracer *tracing.Tracer
 }
 
-// Setup registers every controller with the manager.
+// Setup has the manager run every controller, with a lease only while it has that.
 func Setup(mgr ctrl.Manager, o Options) error {
-	gate, calls := capacity.NewGate(), modellimits.NewGate()
 	others, err := chatsElsewhere(mgr, o.Scope)
 	if err != nil {
 		return err
 	}
+	if o.Lease == nil {
+		return setup(mgr, o, mgr.GetCache(), others)
+	}
+	run := func(ctx context.Context) error { return runTerm(ctx, mgr, o, others) }
+	if err := mgr.Add(&terms{lease: o.Lease, run: run, log: mgr.GetLogger()}); err != nil {
+		return fmt.Errorf("adding the leader election: %w", err)
+	}
+	return nil
+}
+
+// setup registers every controller with the manager, whose cache has the informers.
+func setup(mgr ctrl.Manager, o Options, informers cache.Informers, others cache.Cache) error {
+	gate, calls := capacity.NewGate(), modellimits.NewGate()
 	var measures *telemetry.Manager
 	if o.Metrics != nil {
 		registry, err := registererOf(o.Scope.Shard, o.Metrics)
@@ -86,7 +102,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Scope.Owns, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		chat.New(chat.Options{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Informers: mgr.GetCache(),
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Informers: informers,
 			Recorder: mgr.GetEventRecorder("parley-chat"), Pods: pods, Gate: gate, LoadLimits: quotas.Load,
 			Calls: calls, Elsewhere: others, Workers: o.Workers, Now: o.Now, Metrics: measures, Tracer: o.Tracer,
 		}),

@@ -9,6 +9,9 @@ shift 2
 image=${IMAGE:-parley.dev/parley:dev}
 k() { "$kubectl" --kubeconfig "$kubeconfig" "$@"; }
 
+# The figures are those of one manager and one gateway.
+k -n parley-system scale deployment parley-manager parley-gateway --replicas=1 >/dev/null
+k -n parley-system wait deployment parley-manager parley-gateway --for=jsonpath='{.status.replicas}'=1 --timeout=60s >/dev/null
 k delete namespace bench --ignore-not-found --wait >/dev/null
 k delete namespace -l parley-bench --wait >/dev/null
 k apply --server-side -f - >/dev/null <<Y
@@ -33,7 +36,7 @@ spec:
   containers:
   - {name: model, image: "$image", command: [/scripted-model], args: ["--listen=:8080"]}
 Y
-trap 'k delete clusterrolebinding parley-bench --ignore-not-found >/dev/null; k apply --server-side -k "$(hack/overlay.sh)" >/dev/null' EXIT
+trap 'k delete clusterrolebinding parley-bench --ignore-not-found >/dev/null; k apply --server-side --force-conflicts -k "$(hack/overlay.sh)" >/dev/null' EXIT
 k -n bench wait pod/model --for=condition=Ready --timeout=60s >/dev/null
 model=$(k -n bench get pod model -o 'jsonpath={.status.podIP}'):8080
 args=$(printf ',"%s"' "--model=$model" "--toolbox=${TOOLBOX_IMAGE:-}" "$@")

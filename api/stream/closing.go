@@ -20,7 +20,7 @@ const (
 	ClosingWithdrawn = "AccessWithdrawn"
 	// ClosingUnverified means that the permission could not be checked for a minute.
 	ClosingUnverified = "AccessUnverified"
-	// ClosingShutdown means that the gateway ends.
+	// ClosingShutdown means that the gateway ends: reconnect at once, since another one serves.
 	ClosingShutdown = "ShuttingDown"
 )
 

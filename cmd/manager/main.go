@@ -226,7 +226,7 @@ func run(ctx context.Context, f flags) error {
 func (f *flags) newManager(ctx context.Context, cfg *rest.Config) (ctrl.Manager, error) {
 	namespace, scope := envOr("POD_NAMESPACE", "parley-system"), f.controllers.Scope
 	if f.leaderElect {
-		if err := controllers.ElectLeader(&f.manager, cfg, scope, namespace); err != nil {
+		if err := controllers.ElectLeader(&f.controllers, cfg, namespace); err != nil {
 			return nil, err
 		}
 	}

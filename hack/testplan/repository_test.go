@@ -33,7 +33,8 @@ func TestListsOfTheRepository(t *testing.T) {
 		"unit-plain":  {"api/v1beta1", "internal/chat/cost", "internal/chat/fence", "internal/approval/toolpolicy"},
 		"cluster":     {"hack/localcluster/internal/image", "hack/localcluster/internal/storage"},
 		"integration": {"internal/gateway", "internal/cli/verbs", "test/admission", "test/columns", "test/integration"},
-		"crash":       {"test/crash", "test/load", "test/memory", "test/model", "test/model/reference", "test/shard"},
+		"crash": {"test/crash", "test/load", "test/memory", "test/model", "test/model/reference", "test/outage",
+			"test/shard"},
 	} {
 		for _, dir := range want {
 			p := g["parley.dev/parley/"+dir]

@@ -32,6 +32,7 @@ var makeTest = []string{
 var ownTargets = map[string]string{
 	"test/page": page, "test/gateway": page,
 	"test/crash": crash, "test/model": crash, "test/load": crash, "test/memory": crash, "test/shard": crash,
+	"test/outage": crash,
 	"test/gitops": gitops, "test/dashboards": dashboards, "test/e2e": endToEnd,
 }
 

@@ -245,12 +245,20 @@ func TestGatewayShutdownNotifiesClients(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
-	stop := in.serve(nil, func(*Gateway) {})
-	l := in.listen("chat", "", 0)
-	l.waitName(stream.EventStatus)
+	stop := in.serve(nil, func(g *Gateway) { g.lameDuck = lameDuck })
+	before := in.listen("chat", "", 0)
+	before.waitName(stream.EventStatus)
 	go stop()
-	events := l.waitName(stream.EventClosing)
-	check.Contains(t, events[len(events)-1].Data, stream.ClosingShutdown)
+	waitUntil(t, "the gateway is not ready", func() bool {
+		resp := in.get(t.Context(), "/readyz", "", nil)
+		return resp.Body.Close() == nil && resp.StatusCode == http.StatusServiceUnavailable
+	})
+	meanwhile := in.listen("chat", "", 0)
+	meanwhile.waitName(stream.EventStatus)
+	for _, l := range []*listener{before, meanwhile} {
+		events := l.waitName(stream.EventClosing)
+		check.Contains(t, events[len(events)-1].Data, stream.ClosingShutdown)
+	}
 }
 
 func TestLongHistoryIsStreamedWithBoundedMemory(t *testing.T) {

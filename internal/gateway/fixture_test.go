@@ -260,6 +260,7 @@ func (in *installation) serve(certificates *tls.Config, configure func(*Gateway)
 	in.t.Helper()
 	gateway, err := New(in.gateway.config)
 	check.OK(in.t, err)
+	gateway.lameDuck = 0
 	configure(gateway)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check.OK(in.t, err)

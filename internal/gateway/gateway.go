@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -115,9 +116,12 @@ type Gateway struct {
 	memory   *follow.Memory
 	warned   rate.Sometimes
 
+	// stopping is whether the gateway is told to stop.
+	stopping atomic.Bool
+
 	// Intervals, which tests shorten.
-	keepAlive, writeTimeout, readTimeout, arrival time.Duration
-	lease                                         lease
+	keepAlive, writeTimeout, readTimeout, arrival, lameDuck time.Duration
+	lease                                                   lease
 }
 
 // New makes a gateway.
@@ -148,7 +152,8 @@ func New(config Config) (*Gateway, error) {
 		memory:    follow.NewMemory(cmp.Or(max(0, limits.StreamMemory), DefaultStreamMemory)),
 		warned:    rate.Sometimes{Interval: warnEvery},
 		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout, arrival: arrivalPatience,
-		lease: lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience, now: config.Now},
+		lameDuck: lameDuck,
+		lease:    lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience, now: config.Now},
 	}, nil
 }
 
@@ -184,11 +189,14 @@ func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !g.Synced() {
+		switch {
+		case g.stopping.Load():
+			http.Error(w, "the gateway is shutting down", http.StatusServiceUnavailable)
+		case !g.Synced():
 			http.Error(w, "the chats of the cluster are not known yet", http.StatusServiceUnavailable)
-			return
+		default:
+			fmt.Fprintln(w, "ok")
 		}
-		fmt.Fprintln(w, "ok")
 	})
 	const oneChat = "/v1beta1/namespaces/{namespace}/chats/{chat}/stream"
 	mux.HandleFunc("GET "+oneChat, g.handle(g.openChat))

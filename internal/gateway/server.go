@@ -18,6 +18,9 @@ import (
 )
 
 const (
+	// lameDuck is how long a gateway that is to stop still serves, while it is not ready: when its streams end, no new
+	// clients are sent to it.
+	lameDuck = 3 * time.Second
 	// drain is how long streams have to send their last event, and other requests to be answered.
 	drain = 2 * time.Second
 	// headerTimeout bounds the time for a request's header, with the TLS handshake.
@@ -30,8 +33,9 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Serve serves until ctx is done. Streams then end with a closing event, and their clients resume elsewhere.
-// Certificates: see TLS; nil serves plain HTTP. It returns when no goroutine of the gateway runs.
+// Serve serves until ctx is done. Then the gateway is no longer ready, and after a while its streams end with a closing
+// event: their clients resume elsewhere at once. Certificates: see TLS; nil serves plain HTTP. It returns when no
+// goroutine of the gateway runs.
 func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates *tls.Config) error {
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -50,9 +54,12 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates
 	var err error
 	select {
 	case <-ctx.Done():
+		g.stopping.Store(true)
+		server.SetKeepAlivesEnabled(false)
+		err = g.serveOn(failed)
 	case err = <-failed:
 	}
-	stop(&stream.Closing{Reason: stream.ClosingShutdown, Message: "the gateway is shutting down: come back"})
+	stop(&stream.Closing{Reason: stream.ClosingShutdown, Message: "the gateway is shutting down: reconnect"})
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	err = errors.Join(err, server.Shutdown(draining), server.Close())
@@ -61,6 +68,16 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates
 		return fmt.Errorf("serving: %w", err)
 	}
 	return nil
+}
+
+// serveOn waits until no new clients come.
+func (g *Gateway) serveOn(failed <-chan error) error {
+	select {
+	case <-time.After(g.lameDuck):
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // server is the HTTP server; ctx is the parent of all requests'.

@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/doctor"
 	"parley.dev/parley/internal/cli/verbs"
+	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realgateway"
@@ -78,6 +80,9 @@ func newInstallation(t *testing.T) *installation {
 	for _, component := range []string{doctor.Manager, doctor.Gateway} {
 		i.start(component)
 	}
+	i.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: shard.Scope{}.Lease()},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("parley-manager-0_incarnation"),
+			RenewTime: new(metav1.NewMicroTime(time.Now().Add(time.Hour)))}})
 	config := chattest.In(i.namespace, chattest.Config("small", chattest.Default))
 	cluster.Create(t, config)
 	meta.SetStatusCondition(&config.Status.Conditions, metav1.Condition{Type: v1beta1.ConditionReady,
@@ -96,12 +101,12 @@ func (i *installation) report(o client.Object) {
 	check.OK(i.t, manager.Status().Update(i.t.Context(), o))
 }
 
-// start makes the replica of a component ready, as its controller would.
+// start makes the replicas of a component ready, as its controller would, and creates one of them.
 func (i *installation) start(component string) {
 	i.t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "parley-" + component}}
 	i.get(d)
-	d.Status = appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1}
+	d.Status = appsv1.DeploymentStatus{Replicas: *d.Spec.Replicas, ReadyReplicas: *d.Spec.Replicas}
 	check.OK(i.t, cluster.Client.Status().Update(i.t.Context(), d))
 	pod := &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
 	pod.Namespace, pod.Name = system, d.Name+"-0"
@@ -110,12 +115,12 @@ func (i *installation) start(component string) {
 	check.OK(i.t, cluster.Client.Status().Update(i.t.Context(), pod))
 }
 
-// create creates a pod for the time of the test.
-func (i *installation) create(pod *corev1.Pod) {
+// create creates an object for the time of the test.
+func (i *installation) create(o client.Object) {
 	i.t.Helper()
-	cluster.Create(i.t, pod)
+	cluster.Create(i.t, o)
 	i.t.Cleanup(func() {
-		check.OK(i.t, cluster.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0)))
+		check.OK(i.t, cluster.Client.Delete(context.Background(), o, client.GracePeriodSeconds(0)))
 	})
 }
 
@@ -155,12 +160,12 @@ func (i *installation) reports(code int, words string) {
 
 func TestHealthyInstallationPasses(t *testing.T) {
 	i := newInstallation(t)
-	i.reports(0, "17 checks: 16 ok, 0 failed, 0 warnings, 1 not checked")
+	i.reports(0, "18 checks: 17 ok, 0 failed, 0 warnings, 1 not checked")
 	code, out := i.run("-o", "json")
 	var report doctor.Report
 	check.OK(t, json.Unmarshal([]byte(out), &report))
 	check.Equal(t, "exit code", 0, code)
-	check.Equal(t, "checks that are OK", 16, report.Count(doctor.OK))
+	check.Equal(t, "checks that are OK", 17, report.Count(doctor.OK))
 }
 
 func TestFaultsOfAnInstallationAreReported(t *testing.T) {

@@ -28,11 +28,22 @@ type outside struct {
 	gateway, namespace, token string
 }
 
-// byGateway forwards a port to the gateway, as docs/reference/stream.md says.
+// byGateway forwards a port to a gateway, as docs/reference/stream.md says.
 func (w *world) byGateway() outside {
 	w.t.Helper()
+	return w.forward("service/parley-gateway", ":80")
+}
+
+// byGatewayPod forwards a port to the gateway in a pod.
+func (w *world) byGatewayPod(name string) outside {
+	w.t.Helper()
+	return w.forward("pod/"+name, ":8080")
+}
+
+func (w *world) forward(to, port string) outside {
+	w.t.Helper()
 	forward := exec.CommandContext(w.t.Context(), cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "--kubeconfig", w.kubeconfig,
-		"--namespace", "parley-system", "port-forward", "service/parley-gateway", ":80")
+		"--namespace", "parley-system", "port-forward", to, port)
 	out, err := forward.StdoutPipe()
 	check.OK(w.t, err)
 	forward.Stderr = os.Stderr
@@ -42,14 +53,14 @@ func (w *world) byGateway() outside {
 		_ = forward.Wait() // It was killed.
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	_, port, _ := strings.Cut(line, "Forwarding from 127.0.0.1:")
-	port, _, ok := strings.Cut(port, " ")
+	_, after, _ := strings.Cut(line, "Forwarding from 127.0.0.1:")
+	local, _, ok := strings.Cut(after, " ")
 	if err != nil || !ok {
 		w.t.Fatalf("the port is not forwarded: %q, %v", line, err)
 	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
 	check.OK(w.t, err)
-	return outside{"http://127.0.0.1:" + port, w.ns, cfg.BearerToken}
+	return outside{"http://127.0.0.1:" + local, w.ns, cfg.BearerToken}
 }
 
 // client is the namespace for a program in Go.

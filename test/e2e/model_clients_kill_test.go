@@ -112,7 +112,8 @@ func TestClientsReceiveReplyDespiteManagerAndGatewayKill(t *testing.T) {
 	localnode.Needed(t)
 	dir := modelClients(t)
 	w := newWorld(t, reply(words(storyWords, 2*storyPace)))
-	first := w.byGateway()
+	gateways := w.gateways()
+	first := w.byGatewayPod(gateways[0])
 	port := w.steadily(first)
 	at := port.outside(first.token)
 	programs := map[string]*exec.Cmd{
@@ -137,8 +138,8 @@ func TestClientsReceiveReplyDespiteManagerAndGatewayKill(t *testing.T) {
 	w.eventually("every client is answered", func() bool { return len(w.requests()) == len(programs) })
 	killManager(t)
 	port.waits()
-	w.killGateway()
-	port.leads(w.byGateway())
+	kill(t, "parley-system", gateways[0], "gateway")
+	port.leads(w.byGatewayPod(gateways[1]))
 	for range programs {
 		if end := <-ends; end.said != strings.TrimSpace(wholeStory()) {
 			t.Errorf("%s heard %q: %s", end.name, end.said, end.complained)
@@ -212,11 +213,12 @@ func TestAStreamedResponseOutlivesTheManager(t *testing.T) {
 func TestStreamedResponseResumesFromAnotherGateway(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, reply(words(storyWords, storyPace)))
-	client := w.byGateway().byOpenAI()
+	gateways := w.gateways()
+	client := w.byGatewayPod(gateways[0]).byOpenAI()
 	var h heard
 	check.OK(t, h.listen(client.Responses.NewStreaming(t.Context(), askedFor(false)), 20))
-	w.killGateway()
-	client = w.byGateway().byOpenAI()
+	kill(t, "parley-system", gateways[0], "gateway")
+	client = w.byGatewayPod(gateways[1]).byOpenAI()
 	rest := client.Responses.GetStreaming(t.Context(), h.id,
 		responses.ResponseGetParams{StartingAfter: param.NewOpt(h.last)})
 	if err := h.listen(rest, all); err != nil || !h.over || h.text.String() != wholeStory() {
@@ -227,18 +229,6 @@ func TestStreamedResponseResumesFromAnotherGateway(t *testing.T) {
 		t.Errorf("found is %v, %v", found, err)
 	}
 	check.Equal(t, "calls of the model", 1, len(w.requests()))
-}
-
-// killGateway kills the gateway, and waits until another one serves.
-func (w *world) killGateway() {
-	w.t.Helper()
-	gateway := podOf(w.t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
-	kill(w.t, gateway.Namespace, gateway.Name, "gateway")
-	w.eventually("another gateway serves", func() bool {
-		pod := podOf(w.t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
-		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready &&
-			pod.Status.ContainerStatuses[0].RestartCount > gateway.Status.ContainerStatuses[0].RestartCount
-	})
 }
 
 func TestStreamedCompletionSurvivesLostAttempt(t *testing.T) {

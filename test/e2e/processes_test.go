@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 )
@@ -108,21 +110,48 @@ func inPod(pod *corev1.Pod) func(group string) bool {
 	}
 }
 
-// podOf finds the one pod with the labels.
-func podOf(t *testing.T, ns string, labels map[string]string) *corev1.Pod {
+// leader is the pod of the manager that works.
+func leader(t *testing.T) *corev1.Pod {
 	t.Helper()
-	var pods corev1.PodList
-	check.OK(t, c.List(t.Context(), &pods, client.InNamespace(ns), client.MatchingLabels(labels)))
-	if len(pods.Items) != 1 {
-		t.Fatalf("%d pods have the labels %v", len(pods.Items), labels)
-	}
-	return &pods.Items[0]
+	var pod corev1.Pod
+	eventually(t, "a manager leads", func() bool {
+		var lease coordinationv1.Lease
+		key := client.ObjectKey{Namespace: "parley-system", Name: shard.Scope{}.Lease()}
+		check.OK(t, client.IgnoreNotFound(c.Get(t.Context(), key, &lease)))
+		if holder := lease.Spec.HolderIdentity; holder != nil {
+			key.Name, _, _ = strings.Cut(*holder, "_")
+			err := c.Get(t.Context(), key, &pod)
+			check.OK(t, client.IgnoreNotFound(err))
+			return err == nil
+		}
+		return false
+	})
+	return &pod
 }
 
 func killManager(t *testing.T) {
 	t.Helper()
-	pod := podOf(t, "parley-system", map[string]string{"app.kubernetes.io/component": "manager"})
+	pod := leader(t)
 	kill(t, pod.Namespace, pod.Name, "manager")
+}
+
+// gateways are the names of the pods of two gateways that serve.
+func (w *world) gateways() (names []string) {
+	w.t.Helper()
+	w.eventually("two gateways serve", func() bool {
+		var pods corev1.PodList
+		check.OK(w.t, c.List(w.t.Context(), &pods, client.InNamespace("parley-system"),
+			client.MatchingLabels{"app.kubernetes.io/component": "gateway"}))
+		names = nil
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			if p.DeletionTimestamp == nil && len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].Ready {
+				names = append(names, p.Name)
+			}
+		}
+		return len(names) == 2
+	})
+	return names
 }
 
 // forced deletes an object without waiting for anybody.
@@ -155,41 +184,13 @@ func restarted(pod *corev1.Pod) bool {
 // generator and agentInit begin the command lines of the generator and of a workspace's agent.
 const generator, agentInit = "/generator ", protocol.AgentDir + "/workspace-agent init "
 
-// killTheManager kills the manager, and has another pod take its place: see killGenerator.
+// killTheManager kills the manager that works, with its pod, and waits until the other one works: see killGenerator.
 func killTheManager(w *world, s *step) {
 	s.killed = true
-	pods := managers(w.t)
-	if len(pods) == 0 {
-		w.t.Fatal("there is no manager")
-	}
-	for i := range pods {
-		if running(&pods[i], "manager") {
-			kill(w.t, pods[i].Namespace, pods[i].Name, "manager")
-		}
-		forced(w.t, &pods[i])
-	}
-	w.eventually("another manager is at work", func() bool {
-		now := managers(w.t)
-		return len(now) == 1 && now[0].UID != pods[0].UID && running(&now[0], "manager")
-	})
-}
-
-func managers(t *testing.T) []corev1.Pod {
-	t.Helper()
-	var pods corev1.PodList
-	check.OK(t, c.List(t.Context(), &pods, client.InNamespace("parley-system"),
-		client.MatchingLabels{"app.kubernetes.io/component": "manager"}))
-	return pods.Items
-}
-
-// running reports whether a container of the pod runs.
-func running(pod *corev1.Pod, container string) bool {
-	for i := range pod.Status.ContainerStatuses {
-		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
-			return s.State.Running != nil
-		}
-	}
-	return false
+	pod := leader(w.t)
+	kill(w.t, pod.Namespace, pod.Name, "manager")
+	forced(w.t, pod)
+	w.eventually("the other manager works", func() bool { return leader(w.t).UID != pod.UID })
 }
 
 // killKubelet kills the kubelet while the model's first test runs, and waits until the node is ready again.

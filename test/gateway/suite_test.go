@@ -43,6 +43,7 @@ type world struct {
 	namespace string
 	gateway   *realgateway.Gateway
 	pods      []*pod
+	args      []string // of gateways
 }
 
 // pod is a generation pod: its relay, and a client of that.
@@ -77,8 +78,14 @@ func newWorldOf(t testing.TB, pods int, args ...string) *world {
 		check.OK(t, cluster.Client.Status().Update(t.Context(), generation))
 		w.pods = append(w.pods, p)
 	}
-	w.gateway = realgateway.Start(t, cluster.Config, w.namespace, append(args, "--relay-port="+port)...)
+	w.args = append(args, "--relay-port="+port)
+	w.gateway = w.startGateway()
 	return w
+}
+
+func (w *world) startGateway() *realgateway.Gateway {
+	w.t.Helper()
+	return realgateway.Start(w.t, cluster.Config, w.namespace, w.args...)
 }
 
 func (w *world) meta(name string) metav1.ObjectMeta {

@@ -59,8 +59,8 @@ func startTarget(ctx context.Context) (end func(), err error) {
 		return nil, err
 	}
 	auditLog = filepath.Join(dir, "audit.log")
-	target, err = testcluster.StartWith(ctx, func(s *envtest.APIServer) {
-		s.Configure().Set("audit-policy-file", testcluster.Path("config", "audit", "policy.yaml")).
+	target, err = testcluster.StartWith(ctx, func(c *envtest.ControlPlane) {
+		c.APIServer.Configure().Set("audit-policy-file", testcluster.Path("config", "audit", "policy.yaml")).
 			Set("audit-log-path", auditLog)
 	})
 	return func() { _ = target.Stop(); _ = os.RemoveAll(dir) }, err

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
+	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/podspec"
 )
 
@@ -57,6 +60,7 @@ func newChaos(w *world) *chaos {
 		return c
 	}
 	manager, gateway := c.system("manager"), c.system("gateway")
+	manager.leads = true
 	c.deeds = []deed{
 		{"delete a generation pod by force",
 			func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), new(int64)) }},
@@ -65,13 +69,16 @@ func newChaos(w *world) *chaos {
 	}
 	if len(w.devcluster) > 0 {
 		c.deeds = append(c.deeds,
-			deed{"kill the manager", func(ctx context.Context) (string, error) { return c.kill(ctx, manager, "manager") }},
+			deed{"delete the leading manager pod",
+				func(ctx context.Context) (string, error) { return c.remove(ctx, manager, nil) }},
+			deed{"kill the leading manager",
+				func(ctx context.Context) (string, error) { return c.kill(ctx, manager, "manager") }},
 			deed{"kill a generator",
 				func(ctx context.Context) (string, error) { return c.kill(ctx, c.generation(), "generator") }},
 			deed{"restart the API server", c.restartAPIServer})
 		return c
 	}
-	c.deeds = append(c.deeds, deed{"delete the manager pod by force",
+	c.deeds = append(c.deeds, deed{"delete the leading manager pod by force",
 		func(ctx context.Context) (string, error) { return c.remove(ctx, manager, new(int64)) }})
 	c.log.Info("no process is killed and the API server is not restarted", "because",
 		"the cluster is not the local one, whose node is this machine")
@@ -101,15 +108,28 @@ func (c *chaos) reign(ctx, lasting context.Context) {
 	}
 }
 
-// selection is some pods of a namespace.
-type selection struct{ ns, labels string }
+// selection is some pods of a namespace; leads: that of the leader.
+type selection struct {
+	ns, labels string
+	leads      bool
+}
 
 func (c *chaos) system(component string) selection {
-	return selection{systemNamespace, "app.kubernetes.io/component=" + component}
+	return selection{ns: systemNamespace, labels: "app.kubernetes.io/component=" + component}
 }
 
 func (c *chaos) generation() selection {
-	return selection{c.ns, podspec.LabelComponent + "=" + podspec.ComponentGeneration}
+	return selection{ns: c.ns, labels: podspec.LabelComponent + "=" + podspec.ComponentGeneration}
+}
+
+// leader is the name of the pod whose manager works.
+func leader(ctx context.Context, core kubernetes.Interface) (string, error) {
+	lease, err := core.CoordinationV1().Leases(systemNamespace).Get(ctx, shard.Scope{}.Lease(), metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return "", fmt.Errorf("looking for the leader: %w", cmp.Or(err, errNothing))
+	}
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	return name, nil
 }
 
 // victim is one of the pods that run, at random.
@@ -118,8 +138,14 @@ func (c *chaos) victim(ctx context.Context, s selection) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for pods: %w", err)
 	}
+	leads := ""
+	if s.leads {
+		if leads, err = leader(ctx, c.core); err != nil {
+			return nil, err
+		}
+	}
 	alive := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
-		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning
+		return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning || s.leads && p.Name != leads
 	})
 	if len(alive) == 0 {
 		return nil, errNothing

@@ -22,8 +22,9 @@ func TestProcessesAreKilledOnTheLocalClusterAlone(t *testing.T) {
 		"an upgrade": {[]string{"devcluster"}, []string{"old", "new"},
 			[]string{"move the manager to the other version", "move the gateway to the other version"}, ""},
 		"the local cluster": {[]string{"devcluster"}, nil,
-			append(everywhere, "kill the manager", "kill a generator", "restart the API server"), ""},
-		"another cluster": {nil, nil, append(everywhere, "delete the manager pod by force"), "not the local one"},
+			append(everywhere, "kill the leading manager", "delete the leading manager pod", "kill a generator",
+				"restart the API server"), ""},
+		"another cluster": {nil, nil, append(everywhere, "delete the leading manager pod by force"), "not the local one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer

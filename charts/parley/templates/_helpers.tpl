@@ -130,7 +130,7 @@ Takes a dict: root, deployment, values, args and env (lists that are appended), 
 {{- define "parley.podDisruptionBudget" -}}
 {{- $v := .values.podDisruptionBudget -}}
 {{- if $v.enabled -}}
-{{- $spec := dict "selector" (dict "matchLabels" (dict "app.kubernetes.io/name" "parley" "app.kubernetes.io/component" .name)) -}}
+{{- $spec := dict "selector" (dict "matchLabels" (dict "app.kubernetes.io/name" "parley" "app.kubernetes.io/component" .name)) "unhealthyPodEvictionPolicy" "AlwaysAllow" -}}
 {{- if hasKey $v "minAvailable" -}}
 {{- $_ := set $spec "minAvailable" $v.minAvailable -}}
 {{- else -}}

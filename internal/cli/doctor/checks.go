@@ -234,7 +234,8 @@ func checkLeader(f *Facts) Finding {
 	case lease.HolderIdentity == nil || lease.RenewTime == nil || f.Now.Sub(lease.RenewTime.Time) > longestRenewal:
 		return finding(Failed, "see the logs of the manager", "no replica holds the Lease %s", name)
 	}
-	return ok("it is %s", *lease.HolderIdentity)
+	pod, _, _ := strings.Cut(*lease.HolderIdentity, "_")
+	return ok("it is %s; ready standbys: %d", pod, max(0, f.workload(Manager).Status.ReadyReplicas-1))
 }
 
 func checkRights(f *Facts, who string) Finding {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -224,9 +225,12 @@ func TestEachFaultIsFound(t *testing.T) {
 
 func TestLeaderPassesTheCheck(t *testing.T) {
 	f := healthy(t)
-	elected("pod", time.Second)(f)
+	elected("parley-manager-7d4b_0c9f", time.Second)(f)
+	f.Deployments.Items[0].Spec.Replicas, f.Deployments.Items[0].Status.ReadyReplicas = new(int32(2)), 2
 	r := Examine(f)
 	check.Equal(t, "checks that are OK", len(checks), r.Count(OK))
+	at := slices.IndexFunc(r.Checks, func(c Finding) bool { return c.Check == "leader" })
+	check.Equal(t, "leader", "it is parley-manager-7d4b; ready standbys: 1", r.Checks[at].Message)
 }
 
 func TestShardsPassAllChecks(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,10 +100,18 @@ func (g *Gateway) Again() {
 	if err := g.program.Start(); err != nil {
 		g.t.Fatal(err)
 	}
-	waiting.Until(g.t, patience, "the gateway is ready", g.ready)
+	waiting.Until(g.t, patience, "the gateway is ready", g.Ready)
 }
 
-func (g *Gateway) ready() bool {
+// Stop asks the gateway to end, as the kubelet does, and waits until it has.
+func (g *Gateway) Stop() {
+	g.t.Helper()
+	check.OK(g.t, g.program.Process.Signal(syscall.SIGTERM))
+	check.OK(g.t, g.program.Wait())
+}
+
+// Ready is whether the gateway says that it is ready.
+func (g *Gateway) Ready() bool {
 	request, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, g.URL+"/readyz", nil)
 	if err != nil {
 		g.t.Fatal(err)

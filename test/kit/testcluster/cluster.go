@@ -47,11 +47,11 @@ var programs = []string{"etcd", "kube-apiserver"}
 // Start starts a control plane from the programs in $KUBEBUILDER_ASSETS and waits until its resources can be created.
 // It ends with the test binary, also with one that is killed.
 func Start(ctx context.Context) (*Cluster, error) {
-	return StartWith(ctx, func(*envtest.APIServer) {})
+	return StartWith(ctx, func(*envtest.ControlPlane) {})
 }
 
-// StartWith is Start with an API server that has other arguments.
-func StartWith(ctx context.Context, configure func(*envtest.APIServer)) (*Cluster, error) {
+// StartWith is Start with programs that have other arguments.
+func StartWith(ctx context.Context, configure func(*envtest.ControlPlane)) (*Cluster, error) {
 	if os.Getenv(assetsVariable) == "" {
 		return nil, fmt.Errorf("%s is not set: run the tests with make test, or name a folder with etcd and kube-apiserver",
 			assetsVariable)
@@ -64,7 +64,7 @@ func StartWith(ctx context.Context, configure func(*envtest.APIServer)) (*Cluste
 	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
 	env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(dir, "etcd")}
 	env.ControlPlane.GetAPIServer().Path = filepath.Join(dir, "kube-apiserver")
-	configure(env.ControlPlane.GetAPIServer())
+	configure(&env.ControlPlane)
 	cfg, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
@@ -79,6 +79,9 @@ func StartWith(ctx context.Context, configure func(*envtest.APIServer)) (*Cluste
 	}
 	return cluster, nil
 }
+
+// EtcdURL is where etcd serves clients.
+func (c *Cluster) EtcdURL() string { return c.env.ControlPlane.Etcd.URL.String() }
 
 // newCluster returns the cluster that the configuration reaches.
 func newCluster(cfg *rest.Config) (*Cluster, error) {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Begin starts something that tests need besides the control plane, and returns how to end it; nil: it needs no end.
@@ -20,6 +21,18 @@ type Begin func(context.Context) (end func(), err error)
 // Run runs a package's tests with a control plane of their own, which it puts into cluster first, and with what else is
 // to be begun, in this order; it is ended in the opposite one. It returns the code to exit with.
 func Run(m *testing.M, cluster **Cluster, begin ...Begin) int { return run(m, cluster, Start, begin) }
+
+// RunWithEtcd is Run with more flags of etcd.
+func RunWithEtcd(m *testing.M, cluster **Cluster, flags map[string]string, begin ...Begin) int {
+	start := func(ctx context.Context) (*Cluster, error) {
+		return StartWith(ctx, func(c *envtest.ControlPlane) {
+			for name, value := range flags {
+				c.Etcd.Configure().Set(name, value)
+			}
+		})
+	}
+	return run(m, cluster, start, begin)
+}
 
 func run(m *testing.M, cluster **Cluster, start func(context.Context) (*Cluster, error), begin []Begin) int {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,0 +1,116 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package outage
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+)
+
+const (
+	leads     = "this manager leads"
+	lostLease = "this manager has lost its lease"
+)
+
+func TestChatsWaitWhileAPIServerIsSlow(t *testing.T) {
+	n := &network{}
+	k := newTalk(t)
+	m := startManagers(t, n, k.namespace)
+	k.startPod(n)
+	k.comeFar(1)
+	n.delay.Store(int64(2 * time.Second))
+	k.comeFar(1)
+	check.Equal(t, "leases lost with 2 s", 0, m.logged(lostLease))
+	n.delay.Store(int64(4 * time.Second))
+	eventually(t, "the leader loses its lease", func() bool { return m.logged(lostLease) == 1 })
+	check.Equal(t, "managers that led", 1, m.logged(leads))
+	n.delay.Store(0)
+	k.comeFar(2)
+	check.Equal(t, "terms of leaders", 2, m.logged(leads))
+	k.end()
+}
+
+// noSpace is etcd's own error.
+const noSpace = "database space exceeded"
+
+func TestChatsWaitWhileEtcdIsFull(t *testing.T) {
+	n := &network{}
+	k := newTalk(t)
+	m := startManagers(t, n, k.namespace)
+	k.startPod(n)
+	k.comeFar(1)
+	fill(t, k.namespace)
+	err := cluster.Client.Create(t.Context(), chattest.In(k.namespace, chattest.Chat("new")))
+	check.Contains(t, fmt.Sprint("creating a chat: ", err), noSpace)
+	eventually(t, "the leader loses its lease", func() bool { return m.logged(lostLease) == 1 })
+	eventually(t, "logs say why", func() bool { return m.logged(noSpace) > 0 })
+	eventually(t, "no call of the model is under way", func() bool { return k.model.InFlight() == 0 })
+	free(t)
+	k.comeFar(2)
+	k.end()
+}
+
+// fill has etcd store versions of an object until it takes no more.
+func fill(t *testing.T, namespace string) {
+	t.Helper()
+	filler := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "filler"}}
+	cluster.Create(t, filler)
+	for i := range 2 * quota >> 20 {
+		filler.Data = map[string]string{"data": strings.Repeat(string(rune('a'+i%26)), 1000<<10)}
+		filler.ResourceVersion = ""
+		if err := cluster.Client.Update(t.Context(), filler); err != nil {
+			check.Contains(t, err.Error(), noSpace)
+			return
+		}
+	}
+	t.Fatal("etcd is not full")
+}
+
+// free removes old versions from etcd, and has it accept writes again, as an administrator does.
+func free(t *testing.T) {
+	t.Helper()
+	var status struct{ Header struct{ Revision string } }
+	etcd(t, "maintenance/status", nil, &status)
+	etcd(t, "kv/compaction", map[string]any{"revision": status.Header.Revision, "physical": true}, nil)
+	etcd(t, "maintenance/defragment", nil, nil)
+	var alarms struct {
+		Alarms []struct{ MemberID, Alarm string }
+	}
+	etcd(t, "maintenance/alarm", map[string]any{"action": "GET"}, &alarms)
+	for _, a := range alarms.Alarms {
+		etcd(t, "maintenance/alarm", map[string]any{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": a.Alarm}, nil)
+	}
+	check.Equal(t, "alarms", 1, len(alarms.Alarms))
+}
+
+// etcd makes a request to etcd's gateway for JSON.
+func etcd(t *testing.T, path string, request map[string]any, answer any) {
+	t.Helper()
+	body, err := json.Marshal(request)
+	check.OK(t, err)
+	if request == nil {
+		body = []byte("{}")
+	}
+	url := cluster.EtcdURL() + "/v3/" + path
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
+	check.OK(t, err)
+	response, err := http.DefaultClient.Do(r)
+	check.OK(t, err)
+	defer func() { _ = response.Body.Close() }() // It is read.
+	check.Equal(t, "status of "+path, http.StatusOK, response.StatusCode)
+	if answer != nil {
+		check.OK(t, json.NewDecoder(response.Body).Decode(answer))
+	}
+}
