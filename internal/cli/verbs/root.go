@@ -59,6 +59,7 @@ var verbs = []struct {
 	{newNew, nil},
 	{newPromote, []finder{openChats, queuedMessages}},
 	{newRedact, []finder{allChats}},
+	{newRun, nil},
 	{newSend, []finder{openChats}},
 	{newSettings, []finder{allChats}},
 	{newShow, []finder{allChats}},
