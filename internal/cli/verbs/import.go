@@ -65,6 +65,7 @@ func newImport(o *options) *cobra.Command {
 		},
 	}
 	im.new.addFlags(cmd)
+	im.new.addFollowFlag(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&im.truncate, "truncate", false, "leave the oldest messages out if there are too many")
 	flags.BoolVar(&im.answer, "answer", false, "have the model answer what was said last, and show the reply")
@@ -114,7 +115,11 @@ func (im *importOptions) run(ctx context.Context, o *options, c *prior.Conversat
 		return err
 	}
 	printLeft(s, &c.Left)
-	return importChat(ctx, s, im.new.named(append(name, generatedNamePrefix)[0]), c, im)
+	chat, err := im.new.named(append(name, generatedNamePrefix)[0])
+	if err != nil {
+		return err
+	}
+	return importChat(ctx, s, chat, c, im)
 }
 
 func (im *importOptions) unfollowed() bool { return im.new.noFollow || !im.answer && im.prompt == "" }

@@ -6,11 +6,15 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
@@ -18,10 +22,12 @@ import (
 )
 
 type newOptions struct {
-	class, model, title, mode string
-	labels                    map[string]string
-	noFollow                  bool
-	timeout                   time.Duration
+	class, model, title, mode        string
+	system, workspace, schema, based string
+	tools                            []string
+	labels                           map[string]string
+	noFollow                         bool
+	timeout                          time.Duration
 }
 
 func newNew(o *options) *cobra.Command {
@@ -33,7 +39,8 @@ func newNew(o *options) *cobra.Command {
 			"input. Without a TEXT the chat waits for a message. If NAME ends with a hyphen, the API server completes it; " +
 			"without a NAME it completes chat-.",
 		Example: "  kubectl chat new triage \"Why does node-7 not get ready?\"\n  kubectl chat new review- --class " +
-			"reviewer --label team=blue - < change.diff\n  kubectl chat new",
+			"reviewer --label team=blue - < change.diff\n  kubectl chat new fix --workspace go --tool 'read_*' " +
+			"--system \"You look and change nothing.\"\n  kubectl chat new -f chat.yaml",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chat, err := no.chat(o, args)
@@ -48,7 +55,24 @@ func newNew(o *options) *cobra.Command {
 		},
 	}
 	no.addFlags(cmd)
+	no.addSpecFlags(cmd)
+	no.addFollowFlag(cmd)
 	return cmd
+}
+
+func (no *newOptions) addFollowFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&no.noFollow, "no-follow", false, "do not wait for the reply; print the chat's name")
+}
+
+// addSpecFlags adds flags that describe a new conversation.
+func (no *newOptions) addSpecFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&no.system, "system", "", "the system prompt")
+	flags.StringVar(&no.workspace, "workspace", "", "the PodTemplate of the workspace")
+	flags.StringSliceVar(&no.tools, "tool", nil, "a tool that the model may use, or a pattern such as read_*")
+	flags.StringVar(&no.schema, "output-schema", "", "file with the JSON Schema that the answer must match")
+	flags.StringVarP(&no.based, "filename", "f", "",
+		"file with the Chat in YAML or JSON, - for standard input; arguments and other flags replace its fields")
 }
 
 func (no *newOptions) addFlags(cmd *cobra.Command) {
@@ -59,35 +83,122 @@ func (no *newOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&no.title, "title", "", "the title; default: what a model writes, or how the first message begins")
 	flags.StringVar(&no.mode, "mode", "", "Plan or Explore: what the model may do; default: all")
 	flags.StringToStringVar(&no.labels, "label", nil, "labels of the chat, KEY=VALUE")
-	flags.BoolVar(&no.noFollow, "no-follow", false, "do not wait for the reply; print the chat's name")
 	flags.DurationVar(&no.timeout, "timeout", time.Hour, "how long to wait for the reply")
 }
 
 func (no *newOptions) chat(o *options, args []string) (*v1beta1.Chat, error) {
-	name, words := generatedNamePrefix, args
-	if len(args) > 0 && args[0] != "-" {
-		name, words = args[0], args[1:]
+	chat, err := no.base(o)
+	if err != nil {
+		return nil, err
 	}
-	chat := no.named(name)
-	var err error
-	chat.Spec.Prompt, err = o.textOf(words)
-	return chat, err
+	words := args
+	if len(args) > 0 && args[0] != "-" {
+		no.name(chat, args[0])
+		words = args[1:]
+	}
+	if chat.Name == "" && chat.GenerateName == "" {
+		chat.GenerateName = generatedNamePrefix
+	}
+	if len(words) > 0 {
+		if chat.Spec.Prompt, err = o.textOf(words); err != nil {
+			return nil, err
+		}
+	}
+	return chat, no.apply(chat)
+}
+
+// base returns the Chat of the file; an empty one without a file.
+func (no *newOptions) base(o *options) (*v1beta1.Chat, error) {
+	chat := &v1beta1.Chat{}
+	if no.based == "" {
+		return chat, nil
+	}
+	raw, err := o.read(no.based)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.UnmarshalStrict(raw, chat); err != nil {
+		return nil, usageError{fmt.Errorf("%s has no Chat: %w", no.based, err)}
+	}
+	if chat.Kind != "" && chat.Kind != "Chat" {
+		return nil, usageError{fmt.Errorf("%s has a %s: give a file with a Chat", no.based, chat.Kind)}
+	}
+	return chat, nil
+}
+
+// read reads a file, or standard input for "-".
+func (o *options) read(file string) ([]byte, error) {
+	raw, err := []byte(nil), error(nil)
+	if file == "-" {
+		raw, err = io.ReadAll(io.LimitReader(o.In, v1beta1.MaxContentBytes))
+	} else {
+		raw, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, usageError{fmt.Errorf("reading %s: %w", file, err)}
+	}
+	return raw, nil
+}
+
+// apply sets what the flags say.
+func (no *newOptions) apply(chat *v1beta1.Chat) error {
+	spec := &chat.Spec
+	for _, field := range []struct {
+		value string
+		set   func(string)
+	}{
+		{no.title, func(v string) { spec.Title = v }},
+		{no.class, func(v string) { spec.ChatClassName = v }},
+		{no.mode, func(v string) { spec.Mode = v1beta1.ChatMode(v) }},
+		{no.system, func(v string) { spec.SystemPrompt = v }},
+		{no.model, func(v string) { spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: v} }},
+		{no.workspace, func(v string) {
+			spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: v}}
+		}},
+	} {
+		if field.value != "" {
+			field.set(field.value)
+		}
+	}
+	for _, tool := range no.tools {
+		if spec.Tools == nil {
+			spec.Tools = &v1beta1.ChatTools{}
+		}
+		spec.Tools.Allow = append(spec.Tools.Allow, v1beta1.ToolPattern(tool))
+	}
+	for key, value := range no.labels {
+		metav1.SetMetaDataLabel(&chat.ObjectMeta, key, value)
+	}
+	if no.schema == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(no.schema)
+	if err != nil {
+		return usageError{fmt.Errorf("reading the schema of the answer: %w", err)}
+	}
+	if raw, err = yaml.YAMLToJSON(raw); err != nil {
+		return usageError{fmt.Errorf("reading the schema of the answer in %s: %w", no.schema, err)}
+	}
+	spec.Output = &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: raw}}
+	return nil
 }
 
 // generatedNamePrefix begins the names that the API server generates for chats.
 const generatedNamePrefix = "chat-"
 
-// named returns a chat without a prompt. A name that ends with a hyphen is the prefix of a generated one.
-func (no *newOptions) named(name string) *v1beta1.Chat {
-	chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: no.labels}, Spec: v1beta1.ChatSpec{
-		Title: no.title, ChatClassName: no.class, Mode: v1beta1.ChatMode(no.mode)}}
+// name names the chat. A name that ends with a hyphen is the prefix of a generated one.
+func (no *newOptions) name(chat *v1beta1.Chat, name string) {
+	chat.Name, chat.GenerateName = name, ""
 	if strings.HasSuffix(name, "-") {
 		chat.Name, chat.GenerateName = "", name
 	}
-	if no.model != "" {
-		chat.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: no.model}
-	}
-	return chat
+}
+
+// named returns a chat without a prompt.
+func (no *newOptions) named(name string) (*v1beta1.Chat, error) {
+	chat := &v1beta1.Chat{}
+	no.name(chat, name)
+	return chat, no.apply(chat)
 }
 
 // createChat creates a chat and shows the first reply, if there is one.

@@ -60,6 +60,7 @@ var verbs = []struct {
 	{newPromote, []finder{openChats, queuedMessages}},
 	{newRedact, []finder{allChats}},
 	{newRestore, nil},
+	{newRun, nil},
 	{newSend, []finder{openChats}},
 	{newSettings, []finder{allChats}},
 	{newShow, []finder{allChats}},

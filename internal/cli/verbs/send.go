@@ -170,11 +170,16 @@ func ask(ctx context.Context, s *session, q question) error {
 		return err
 	}
 	defer from.Close()
+	return askFrom(ctx, s, from, q)
+}
+
+// askFrom shows the reply as the source has it.
+func askFrom(ctx context.Context, s *session, from cluster.Source, q question) error {
 	ctx, stop := context.WithTimeout(ctx, q.timeout)
 	defer stop()
 	t := &render.Turn{Printer: s.printer(q.chat), First: q.first, Interrupts: q.interrupts}
 	defer t.Printer.EndLine()
-	err = followTurn(ctx, s, from, q, t)
+	err := followTurn(ctx, s, from, q, t)
 	if errors.Is(err, context.DeadlineExceeded) {
 		known, requiresAction := t.Waits()
 		err = timeoutError{waited: q.timeout, what: "the reply", known: known, person: requiresAction}

@@ -1,0 +1,112 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/render"
+)
+
+// removeTimeout is how long the deletion of a chat may take after its run, also after ctrl-C.
+const removeTimeout = 10 * time.Second
+
+func newRun(o *options) *cobra.Command {
+	var no newOptions
+	remove := false
+	cmd := &cobra.Command{
+		Use:   "run TEXT...",
+		Short: "Ask a question in a new chat, and print the answer alone",
+		Long: "Creates a Chat with the TEXT, waits for the end of the turn, and prints the text of the last reply. With " +
+			"--output-schema that is the JSON. What the chat waits for goes to standard error. TEXT - reads " +
+			"standard input. The exit code tells how the turn ended. It needs no gateway.",
+		Example: "  kubectl chat run --rm \"Why does node-7 not get ready?\"\n" +
+			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json -",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chat, err := no.chat(o, append([]string{"run-"}, args...))
+			if err != nil {
+				return err
+			}
+			if chat.Spec.Prompt == "" {
+				return usageError{errors.New("there is nothing to ask: give a TEXT, or - to read standard input")}
+			}
+			s, err := o.connect()
+			if err != nil {
+				return err
+			}
+			return runChat(cmd.Context(), s, chat, no.timeout, remove)
+		},
+	}
+	no.addFlags(cmd)
+	no.addSpecFlags(cmd)
+	cmd.Flags().BoolVar(&remove, "rm", false, "delete the chat afterwards")
+	return cmd
+}
+
+func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, timeout time.Duration, remove bool) (err error) {
+	created, err := s.Chats().Create(ctx, chat)
+	if err != nil {
+		return fmt.Errorf("creating the chat: %w", err)
+	}
+	if remove {
+		defer func() { err = errors.Join(err, removeRun(ctx, s, created)) }()
+	} else {
+		announce(s, created, " created")
+	}
+	quiet := *s.options
+	quiet.Out = io.Discard
+	waits := *s
+	waits.options = &quiet
+	err = askFrom(ctx, &waits, cluster.APIServer{Client: s.Client}, question{chat: created.Name, first: true,
+		timeout: timeout, ask: func(context.Context) (string, error) { return created.Name + plan.PromptSuffix, nil }})
+	if err != nil {
+		return err
+	}
+	text, err := lastText(ctx, s, created.Name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.Out, strings.TrimSuffix(text, "\n"))
+	return nil
+}
+
+func removeRun(ctx context.Context, s *session, chat *v1beta1.Chat) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	err := s.Chats().Delete(ctx, chat.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
+	if err != nil {
+		return fmt.Errorf("deleting %s%s: %w", render.ChatPrefix, chat.Name, err)
+	}
+	return nil
+}
+
+// lastText is the text of the newest message of a chat.
+func lastText(ctx context.Context, s *session, name string) (string, error) {
+	chat, err := s.Chat(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	m, err := s.Message(ctx, name, chat.Status.History.Head)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for i := range m.Spec.Parts {
+		if p := &m.Spec.Parts[i]; p.Type == v1beta1.PartText && p.Text != nil {
+			text.WriteString(*p.Text)
+		}
+	}
+	return text.String(), nil
+}
