@@ -94,8 +94,7 @@ type TurnStatus struct {
 	// +optional
 	Result TurnResult `json:"result,omitempty"`
 
-	// summary says in a few words how the turn stands, or what became of it, if the ChatModelConfig has turnSummaries;
-	// absent after an interruption.
+	// summary describes the turn in a few words, if the ChatModelConfig has turnSummaries; absent after an interruption.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	Summary string `json:"summary,omitempty"`
@@ -121,7 +120,7 @@ type TurnStatus struct {
 	// +optional
 	WaitingFor []WaitingCallStatus `json:"waitingFor,omitempty"`
 
-	// callsCanceledReason is why calls of the turn's newest reply have no result; absent if none was given up.
+	// callsCanceledReason is why calls of the turn's newest reply have no result; absent if none was cancelled.
 	// +optional
 	CallsCanceledReason CallsCanceledReason `json:"callsCanceledReason,omitempty"`
 
