@@ -194,8 +194,14 @@ release-push: ## Push the image of a release to REGISTRY, with the login of the 
 # Go's test cache looks at no file outside of the test's own module, such as those of config/: these run each time.
 GO_TEST_OUTSIDE := $(GO_TEST) -count=1
 
+.PHONY: site
+site: ## Build the site of the documentation in bin/site, with a folder for VERSION.
+	@hack/setup.sh site
+	hack/site/build.sh '$(or $(VERSION),dev)' $(BIN)/site
+
 .PHONY: release-test
-release-test: ## Lint and test what makes a release, and the chart. Not in CI.
+release-test: ## Lint and test what makes a release, the chart, and the site. Not in CI.
+	@hack/setup.sh site
 	cd hack/release && $(GOLANGCI_LINT) run && $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: release-check

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing: what the local cluster is built and run with, with the argument "tests"
-# what the tests need in addition, with "release" what the check of a release needs, and with "install" what the tests of
-# installations need.
+# what the tests need in addition, with "release" what the check of a release needs, with "site" what the site of the
+# documentation needs, and with "install" what the tests of installations need.
 set -euo pipefail
 
 packages=(
@@ -22,6 +22,10 @@ fi
 
 if [ "${1:-}" = release ]; then
   packages+=(qemu-user-static openssl) # runs programs for other architectures; verifies signatures
+fi
+
+if [ "${1:-}" = site ]; then
+  packages+=(hugo) # makes the site of the documentation
 fi
 
 if [ "${1:-}" = install ]; then

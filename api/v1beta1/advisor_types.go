@@ -18,7 +18,7 @@ const (
 // ChatAdvisor lets the model of a chat ask another model, usually a stronger one, for advice. It counts for chats
 // without a parent alone: the model of a sub-chat is not offered the advisor.
 type ChatAdvisor struct {
-	// enabled offers the model the tool advisor, and tells it when to ask. Default: false.
+	// enabled offers the model the tool advisor, with guidance about when to ask. Default: false.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 

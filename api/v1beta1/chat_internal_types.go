@@ -128,7 +128,7 @@ type TurnInternalStatus struct {
 	ContentHash string `json:"contentHash,omitempty"`
 
 	// callsCanceledReasonBefore is why calls of the reply before the turn's message have no result; absent if none was
-	// given up.
+	// cancelled.
 	// +optional
 	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 
@@ -243,7 +243,7 @@ type CommittedMessage struct {
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
 
-	// callsCanceledReasonBefore is why calls of the reply before it have no result; absent if none was given up.
+	// callsCanceledReasonBefore is why calls of the reply before it have no result; absent if none was cancelled.
 	// +optional
 	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 

@@ -47,8 +47,8 @@ type ChatLimits struct {
 	// +optional
 	MaxSteps *int32 `json:"maxSteps,omitempty"`
 
-	// maxQueue is the number of messages that may wait while a turn is under way; one more is Rejected. Messages that cut
-	// in (whenBusy: Interrupt) may exceed it by 20. Default 20.
+	// maxQueue is the number of messages that may wait while a turn is under way; one more is Rejected. Messages that
+	// interrupt (whenBusy: Interrupt) may exceed it by 20. Default 20.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional

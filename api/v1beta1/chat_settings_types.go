@@ -16,13 +16,14 @@ const (
 
 // ChatSettings is what a chat says itself, or has of its ChatClass.
 type ChatSettings struct {
-	// systemPrompt stands before the conversation in every call of the model. A change takes effect with the next step.
+	// systemPrompt is the text before the conversation in every call of the model. A change takes effect with the next
+	// step.
 	// +kubebuilder:validation:MaxLength=131072
 	// +optional
 	SystemPrompt string `json:"systemPrompt,omitempty"`
 
-	// instructionsFrom names texts that stand after the system prompt in every call of the model, in this order. They are
-	// read again at each step.
+	// instructionsFrom names texts that follow the system prompt in every call of the model, in this order. They are read
+	// again at each step.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -40,7 +41,7 @@ type ChatSettings struct {
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 
-	// whenModelConfigUnavailable says what happens while the ChatModelConfig that modelConfigRef, or a message, names does
+	// whenModelConfigUnavailable is what happens while the ChatModelConfig that modelConfigRef, or a message, names does
 	// not exist or is disabled. Fail: the chat waits for it, and says so. UseDefault: the namespace's default answers, and
 	// the condition ModelConfigFallback says so. Default: Fail.
 	// +optional
@@ -51,7 +52,7 @@ type ChatSettings struct {
 	// +optional
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 
-	// tools says which tools the model may call.
+	// tools specifies which tools the model may call.
 	// +optional
 	Tools *ChatTools `json:"tools,omitempty"`
 
@@ -79,13 +80,13 @@ type ChatSettings struct {
 	// +kubebuilder:validation:XValidation:rule="[has(self.podTemplateRef), has(self.podTemplateSelector), has(self.warmPoolRef), has(self.podRef)].filter(s, s).size() <= 1",message="set one of podTemplateRef, podTemplateSelector, warmPoolRef and podRef"
 	Workspace *WorkspaceSource `json:"workspace,omitempty"`
 
-	// subAgents lets the model start chats of its own below this one, and talk to them. They have what this chat says
-	// itself, but for its workspace, which they share, its advisor, its retention and the tools of its client.
+	// subAgents lets the model start chats of its own below this one, and talk to them. They have the settings of this
+	// chat, except its workspace, which they share, its advisor, its retention and the tools of its client.
 	// +optional
 	SubAgents *SubAgentSettings `json:"subAgents,omitempty"`
 
-	// compaction says when the context is replaced by a summary, and which ChatModelConfig writes that. Each field takes
-	// the place of that of the ChatModelConfig that answers.
+	// compaction specifies when a summary replaces the context, and which ChatModelConfig writes it. Each field replaces
+	// that of the ChatModelConfig that answers.
 	// +optional
 	Compaction *CompactionPolicy `json:"compaction,omitempty"`
 
@@ -93,11 +94,12 @@ type ChatSettings struct {
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
 
-	// retention says for how long the unused chat is kept. A sub-chat goes with the chat above it.
+	// retention is how long an idle chat is kept. A sub-chat is deleted with the chat above it.
 	// +optional
 	Retention *ChatRetention `json:"retention,omitempty"`
 
-	// debug records the chat's model calls in ChatDebugSteps. They are also recorded if the ChatModelConfig says so.
+	// debug records the chat's model calls in ChatDebugSteps. They are also recorded if debug of the ChatModelConfig is
+	// enabled.
 	// +optional
 	Debug *DebugSettings `json:"debug,omitempty"`
 }

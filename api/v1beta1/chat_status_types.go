@@ -57,7 +57,7 @@ type ChatStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is where the chat stands, for people; programs read the conditions.
+	// phase summarizes the state of the chat for people; programs read the conditions.
 	// +optional
 	Phase ChatPhase `json:"phase,omitempty"`
 
@@ -264,7 +264,7 @@ type QueuedMessage struct {
 	// +required
 	Name string `json:"name"`
 
-	// interrupts is true for a message that cut in (whenBusy: Interrupt).
+	// interrupts is true for a message that interrupts (whenBusy: Interrupt).
 	// +optional
 	Interrupts bool `json:"interrupts,omitempty"`
 }

@@ -64,8 +64,8 @@ type ChatSpec struct {
 	// +optional
 	Title string `json:"title,omitempty"`
 
-	// chatClassName names the ChatClass of the chat: it says what this chat leaves unsaid, and what it may not say. A
-	// change takes effect with the next step. Default: the namespace's ChatClass with default: true, if there is one.
+	// chatClassName names the ChatClass of the chat: it supplies defaults, and restricts what the chat may set. A change
+	// takes effect with the next step. Default: the namespace's ChatClass with default: true, if there is one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a ChatClass has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as coder"
@@ -91,8 +91,8 @@ type ChatSpec struct {
 	// +optional
 	ParentRef *ChatReference `json:"parentRef,omitempty"`
 
-	// archived puts the chat away, with all its sub-chats or not at all: as soon as none of them is at work. An archived
-	// chat takes no messages. Default false.
+	// archived archives the chat and its sub-chats, as soon as all of them are idle. An archived chat accepts no messages.
+	// Default false.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 
@@ -126,7 +126,7 @@ type Chat struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +kubebuilder:default:={}
 	// +optional
 	Spec ChatSpec `json:"spec,omitempty,omitzero"`

@@ -13,8 +13,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.namespacePreamble) || (has(self.default) && self.default)",message="namespacePreamble counts in the default class of the namespace alone: say default true, or use preamble"
 // +kubebuilder:validation:XValidation:rule="!has(self.spareGenerationPods) || self.spareGenerationPods == 0 || (has(self.default) && self.default)",message="spareGenerationPods counts in the default class of the namespace alone: say default true"
 type ChatClassSpec struct {
-	// default makes this the ChatClass of every chat in the namespace that names none. If several say so, the first by
-	// name is taken. Default false.
+	// default makes this the ChatClass of every chat in the namespace that names none. If several are default, the first
+	// by name counts. Default false.
 	// +optional
 	Default bool `json:"default,omitempty"`
 

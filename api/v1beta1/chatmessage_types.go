@@ -81,7 +81,7 @@ type ChatMessageSpec struct {
 	// +required
 	ChatRef ChatReference `json:"chatRef"`
 
-	// role is who speaks. People leave it out: User.
+	// role is who speaks. Default: User.
 	// +kubebuilder:default=User
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="role cannot change"
 	// +optional
@@ -111,12 +111,12 @@ type ChatMessageSpec struct {
 	History []PriorMessage `json:"history,omitempty"`
 
 	// whenBusy is what the message does to a turn that is under way: Queue waits for its end, Interrupt stops it. A queued
-	// message that is changed to Interrupt cuts in. Default Queue.
+	// message that is changed to Interrupt is answered next. Default Queue.
 	// +optional
 	WhenBusy WhenBusy `json:"whenBusy,omitempty"`
 
-	// visibility is for whom the message is meant. Model: it is told to the model, and transcripts for people leave its
-	// text out. Users: it is a note, which transcripts show and no model is told of; it is not part of the history,
+	// visibility is for whom the message is meant. Model: it is sent to the model, and transcripts for people omit its
+	// text. Users: it is a note, which transcripts show and which is sent to no model; it is not part of the history,
 	// begins no turn and waits for none. Neither is a protection: whoever may read ChatMessages can read it. It cannot
 	// change. Default All.
 	// +optional
@@ -182,7 +182,7 @@ type ChatMessageStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// state is where the message stands.
+	// state of the message.
 	// +optional
 	State MessageState `json:"state,omitempty"`
 
@@ -219,8 +219,8 @@ type ChatMessageStatus struct {
 	// +optional
 	CreatedVersion string `json:"createdVersion,omitempty"`
 
-	// callsCanceledReasonBefore is why tool calls of the reply before the message have no result; absent if none was given
-	// up.
+	// callsCanceledReasonBefore is why tool calls of the reply before the message have no result; absent if none was
+	// cancelled.
 	// +optional
 	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 

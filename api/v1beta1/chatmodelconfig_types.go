@@ -63,13 +63,14 @@ const DefaultMaxOutputTokens = 32000
 // +kubebuilder:validation:XValidation:rule="!has(self.providerOptions) || [has(self.providerOptions.anthropic) ? 'anthropic' : 'none', has(self.providerOptions.azure) ? 'azure' : 'none', has(self.providerOptions.azureResponses) ? 'azureResponses' : 'none', has(self.providerOptions.bedrock) ? 'bedrock' : 'none', has(self.providerOptions.google) ? 'google' : 'none', has(self.providerOptions.openai) ? 'openai' : 'none', has(self.providerOptions.openaiCompatible) ? 'openaiCompatible' : 'none', has(self.providerOptions.openaiResponses) ? 'openaiResponses' : 'none', has(self.providerOptions.openrouter) ? 'openrouter' : 'none', has(self.providerOptions.vercel) ? 'vercel' : 'none'].all(m, m in ['none', (has(self.transport) && self.transport == 'Responses' ? self.provider + 'Responses' : self.provider == 'openai-compatible' ? 'openaiCompatible' : self.provider)])",messageExpression="'providerOptions of this provider and transport belong into providerOptions.' + (has(self.transport) && self.transport == 'Responses' ? self.provider + 'Responses' : self.provider == 'openai-compatible' ? 'openaiCompatible' : self.provider) + ', and into no other member'"
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['google', 'bedrock', 'azure']) || (self.model.matches('^[A-Za-z0-9][-A-Za-z0-9._:/@+]*$') && !self.model.contains('..') && !self.model.contains('//'))",message="model becomes part of a URL with this provider: it may hold letters, digits and - . _ : / @ + only, and neither .. nor //"
 type ChatModelConfigSpec struct {
-	// default makes this the ChatModelConfig of every chat in the namespace that names none. If several say so, the
-	// first by name is taken.
+	// default makes this the ChatModelConfig of every chat in the namespace that names none. If several are default, the
+	// first by name counts.
 	// +optional
 	Default bool `json:"default,omitempty"`
 
 	// disabled takes the configuration out of use without deleting it: it is no chat's default, fallback, summariser or
-	// advisor, and a chat or message that names it says ModelConfigDisabled. A call under way is finished. Default false.
+	// advisor, and a chat or message that names it has reason ModelConfigDisabled. A call under way is finished. Default
+	// false.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
@@ -107,11 +108,12 @@ type ChatModelConfigSpec struct {
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// apiKey says where the provider's API key is. It is mounted into generation pods; nothing reads it through the API.
+	// apiKey is the source of the provider's API key. It is mounted into generation pods; nothing reads it through the
+	// API.
 	// +optional
 	APIKey *APIKeySource `json:"apiKey,omitempty"`
 
-	// auth says how calls log in without an API key, for the providers azure, google and bedrock. Default: with the key of
+	// auth is how calls log in without an API key, for the providers azure, google and bedrock. Default: with the key of
 	// apiKey; for bedrock without one, by workload identity.
 	// +optional
 	Auth *ModelAuth `json:"auth,omitempty"`
@@ -131,8 +133,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Proxy *ModelProxy `json:"proxy,omitempty"`
 
-	// caBundleFrom says where the certificates of authorities are that are trusted for calls of this model, in addition to
-	// those of the image and of the manager's --ca-configmap. Default: there are no others.
+	// caBundleFrom is the source of the certificates of authorities that are trusted for calls of this model, in addition
+	// to those of the image and of the manager's --ca-configmap. Default: there are no others.
 	// +optional
 	CABundleFrom *CABundleSource `json:"caBundleFrom,omitempty"`
 
@@ -144,7 +146,7 @@ type ChatModelConfigSpec struct {
 	// +optional
 	ContextLimit *int64 `json:"contextLimit,omitempty"`
 
-	// compaction says when and by what a context is replaced by a summary.
+	// compaction specifies when a summary replaces a context, and which model writes it.
 	// +optional
 	Compaction *CompactionPolicy `json:"compaction,omitempty"`
 
@@ -241,7 +243,7 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Pricing *Pricing `json:"pricing,omitempty"`
 
-	// debug records every call of this configuration in ChatDebugSteps, whatever the chat says.
+	// debug records every call of this configuration in ChatDebugSteps, whatever the chat specifies.
 	// +optional
 	Debug *DebugSettings `json:"debug,omitempty"`
 }

@@ -233,8 +233,8 @@ type MessageGeneration struct {
 	// +optional
 	KubernetesUnavailable *KubernetesUnavailable `json:"kubernetesUnavailable,omitempty"`
 
-	// callsCanceledReasonBefore is why tool calls of the reply before the step have no result; absent if none was given
-	// up.
+	// callsCanceledReasonBefore is why tool calls of the reply before the step have no result; absent if none was
+	// cancelled.
 	// +optional
 	CallsCanceledReasonBefore CallsCanceledReason `json:"callsCanceledReasonBefore,omitempty"`
 

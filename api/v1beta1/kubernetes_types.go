@@ -29,7 +29,7 @@ type KubernetesAccess struct {
 	// +required
 	ServiceAccountName string `json:"serviceAccountName"`
 
-	// changes says whether the model may change objects. Default: Denied.
+	// changes is whether the model may change objects. Default: Denied.
 	// +optional
 	Changes ClusterChanges `json:"changes,omitempty"`
 }

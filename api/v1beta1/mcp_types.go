@@ -114,7 +114,7 @@ type MCPServer struct {
 	// +optional
 	ConnectTimeoutSeconds *int32 `json:"connectTimeoutSeconds,omitempty"`
 
-	// tools says which of the server's tools the model is offered. Default: the first 64, by name.
+	// tools specifies which of the server's tools the model is offered. Default: the first 64, by name.
 	// +optional
 	Tools *MCPToolFilter `json:"tools,omitempty"`
 
@@ -129,9 +129,9 @@ type MCPServer struct {
 	// +optional
 	RequireApproval []string `json:"requireApproval,omitempty"`
 
-	// trusted takes the server's word for it that a tool only reads, or does nothing twice: a call of such a tool whose
-	// result was lost with a generation pod is made again. Of any other call the model reads that it may have run.
-	// Default false.
+	// trusted is whether to trust the server that a tool only reads, or does nothing twice: a call of such a tool whose
+	// result was lost with a generation pod is made again. Of any other call the model reads that it may have run. Default
+	// false.
 	// +optional
 	Trusted bool `json:"trusted,omitempty"`
 }

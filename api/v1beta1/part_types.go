@@ -147,19 +147,18 @@ const (
 type ApprovalCause string
 
 const (
-	// ApprovalToolChanged means that the MCP server says something else of the tool than when it was offered for the first
-	// time, or than when a call of it was approved last.
+	// ApprovalToolChanged means that an MCP server describes the tool differently than before: docs/how-to/mcp.md.
 	ApprovalToolChanged ApprovalCause = "ToolChanged"
-	// ApprovalInputRequired means that the tool asks people for input before it continues with the call: inputRequests say
-	// what for, and the content of the ToolApproval is the answer. A call that is denied continues without.
+	// ApprovalInputRequired means that the tool asks for input: inputRequests describe it, and content of the ToolApproval
+	// is the answer. A call that is denied continues without.
 	ApprovalInputRequired ApprovalCause = "InputRequired"
-	// ApprovalReviewRequired means that the tool has found out what the call would do, and does it only if people approve
-	// of that: proposal says what.
+	// ApprovalReviewRequired means that the tool has determined what it would do: proposal describes it, and the tool does
+	// exactly that once approved.
 	ApprovalReviewRequired ApprovalCause = "ReviewRequired"
-	// ApprovalPlanProposed means that the call proposes a plan: its arguments have it. A call that is denied has the model
+	// ApprovalPlanProposed means that the call proposes a plan: docs/how-to/modes.md. A call that is denied has the model
 	// continue planning.
 	ApprovalPlanProposed ApprovalCause = "PlanProposed"
-	// ApprovalPlanMode means that the chat is in mode Plan, and that it is not known whether the call changes something.
+	// ApprovalPlanMode means that the chat is in mode Plan, and it is unknown whether the call changes something.
 	ApprovalPlanMode ApprovalCause = "PlanMode"
 )
 

@@ -37,15 +37,15 @@ type CallsCanceledReason string
 
 // The reasons.
 const (
-	// CallsCanceled means that someone interrupted the turn while the calls waited for people or a client.
+	// CallsCanceled means that someone interrupted the turn while the calls waited for a client or for approval.
 	CallsCanceled CallsCanceledReason = "Canceled"
-	// CallsInterrupted means that the turn was interrupted, or that a message cut in.
+	// CallsInterrupted means that a request or a message interrupted the turn.
 	CallsInterrupted CallsCanceledReason = "Interrupted"
-	// CallsTimedOut means that no one answered or approved them before their deadline.
+	// CallsTimedOut means that no one answered or approved them before the deadline.
 	CallsTimedOut CallsCanceledReason = "TimedOut"
-	// CallsFailed means that an error ended the turn before they were run.
+	// CallsFailed means that an error ended the turn.
 	CallsFailed CallsCanceledReason = "Failed"
-	// CallsEdited means that a message was edited or deleted, and the conversation continued without them.
+	// CallsEdited means that a message was edited or deleted.
 	CallsEdited CallsCanceledReason = "Edited"
 )
 
@@ -94,8 +94,7 @@ type TurnStatus struct {
 	// +optional
 	Result TurnResult `json:"result,omitempty"`
 
-	// summary says in a few words how the turn stands, or what became of it, if the ChatModelConfig has turnSummaries;
-	// absent after an interruption.
+	// summary describes the turn in a few words, if the ChatModelConfig has turnSummaries; absent after an interruption.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	Summary string `json:"summary,omitempty"`
@@ -121,7 +120,7 @@ type TurnStatus struct {
 	// +optional
 	WaitingFor []WaitingCallStatus `json:"waitingFor,omitempty"`
 
-	// callsCanceledReason is why calls of the turn's newest reply have no result; absent if none was given up.
+	// callsCanceledReason is why calls of the turn's newest reply have no result; absent if none was cancelled.
 	// +optional
 	CallsCanceledReason CallsCanceledReason `json:"callsCanceledReason,omitempty"`
 

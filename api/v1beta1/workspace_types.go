@@ -182,7 +182,7 @@ type WorkspaceSource struct {
 	// +optional
 	IdleSeconds *int32 `json:"idleSeconds,omitempty"`
 
-	// deletionPolicy says what becomes of the storage when the chat is deleted. A change counts at once. Default: Delete.
+	// deletionPolicy is what happens to the storage when the chat is deleted. A change counts at once. Default: Delete.
 	// +optional
 	DeletionPolicy WorkspaceDeletionPolicy `json:"deletionPolicy,omitempty"`
 }

@@ -38,6 +38,7 @@ func files() []file {
 		{"docs/reference/events.md", reference.Events},
 		{"docs/reference/flags.md", reference.Flags},
 		{"docs/reference/gateway-openapi.json", openAPI},
+		{"docs/reference/gateway-operations.md", reference.Operations},
 		{"docs/reference/kubectl-chat.md", reference.CLI},
 		{"docs/reference/metrics.md", reference.Metrics},
 		{"docs/reference/security-tests.md", reference.Security},

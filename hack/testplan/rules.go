@@ -65,6 +65,7 @@ var rules = []rule{
 	{"charts", nil},
 	{"config/pods", nil},
 	{"hack/release", []string{verify}},
+	{"hack/site", nil},
 
 	// What only people use, and what only documentation is, as long as no test reads it.
 	{".ci", nil},

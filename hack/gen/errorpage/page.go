@@ -8,11 +8,16 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"text/template"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/hack/gen/markdown"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
 )
@@ -34,7 +39,21 @@ func Render() ([]byte, error) {
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, nil)
+	openAI(&out)
 	return out.Bytes(), err
+}
+
+// openAI writes the errors of OpenAI's protocols.
+func openAI(w io.Writer) {
+	fmt.Fprint(w, "\n## At the OpenAI endpoints\n\nAny other reason is a `server_error` (500) with the reason as code, in lower "+
+		"case.\n")
+	var rows [][]string
+	for _, reason := range wire.Reasons() {
+		e := wire.Failure(&stream.Error{Reason: reason})
+		rows = append(rows, []string{markdown.Code(string(reason)), strconv.Itoa(e.Status), markdown.Code(e.Type),
+			markdown.Code(*e.Code)})
+	}
+	markdown.Table(w, []string{"the turn failed with", "status", "type", "code"}, rows)
 }
 
 // retried says whether a call that failed for the reason is tried again, and by whom.

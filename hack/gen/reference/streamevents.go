@@ -37,6 +37,9 @@ var streamEvents = []struct {
 	}},
 }
 
+const refusals = "Every other answer of the gateway is a JSON object `{status, reason, message}`. With `Retry-After`, the " +
+	"same request may succeed after that number of seconds."
+
 type streamEvent struct{ constant, data string }
 
 // StreamEvents renders the page of the events of the gateway's streams from their types.
@@ -71,6 +74,7 @@ func StreamEvents() ([]byte, error) {
 	err = writeConstants(&b, []constantTable{
 		{"Types of parts", "", "api/stream/parts/parts.go", "Type", "`part.type`"},
 		{"Reasons of closing", "", "api/stream/closing.go", "", "`reason`"},
+		{"Refusals", refusals, "internal/gateway/refusal/refusal.go", "", "`reason`"},
 	})
 	return b.Bytes(), err
 }

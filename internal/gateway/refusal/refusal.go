@@ -19,31 +19,37 @@ import (
 
 // Reasons, each one CamelCase word. They are also values of the metric parley_gateway_refusals_total.
 const (
-	// BadRequest means that the request cannot be understood (400).
+	// BadRequest means that an id or a parameter cannot be read, from=now comes with last, or the request has a body that
+	// it must not have (400).
 	BadRequest = "BadRequest"
-	// Unauthorized means that the token is missing or invalid (401).
+	// Unauthorized means that the token is missing, expired, of another audience, or unknown to the cluster (401).
 	Unauthorized = "Unauthorized"
-	// Forbidden means that the caller may not listen (403).
+	// Forbidden means that the caller may not do this (403).
 	Forbidden = "Forbidden"
-	// NotFound means that the chat, or what the path names, does not exist (404).
+	// NotFound means that there is no such chat, also after two seconds, so that a new chat can be followed at once; or
+	// that the gateway has no such path, or does not serve the namespace (404). A client that resumes gets the event
+	// deleted instead.
 	NotFound = "NotFound"
-	// MethodNotAllowed means that the path is not served for the method (405).
+	// MethodNotAllowed means that the path has no such method; the header Allow lists its methods (405).
 	MethodNotAllowed = "MethodNotAllowed"
-	// Conflict means that the state of the object does not allow the operation (409).
+	// Conflict means that the state of the object does not allow the operation, such as promoting a message that does not
+	// wait (409).
 	Conflict = "Conflict"
-	// UnsupportedMediaType means that the Content-Type of the body is not JSON (415).
+	// UnsupportedMediaType means that the Content-Type of the body is not application/json (415).
 	UnsupportedMediaType = "UnsupportedMediaType"
-	// TooManyStreams means that the caller has reached its limit of streams (429).
+	// TooManyStreams means that the caller has 128 streams open, --max-streams-per-caller (429).
 	TooManyStreams = "TooManyStreams"
-	// TooManyRequests means that the caller has reached its limit of running requests (429).
+	// TooManyRequests means that the caller has 8 running operations, a quarter of --max-requests (429).
 	TooManyRequests = "TooManyRequests"
-	// GatewayFull means that the gateway has reached its limit of streams or running requests (503).
+	// GatewayFull means that the gateway has 1024 open streams (--max-streams), or 32 running operations (--max-requests)
+	// (503).
 	GatewayFull = "GatewayFull"
-	// Overloaded means that too many callers are being reviewed (503).
+	// Overloaded means that too many callers are being reviewed: at most 16 at a time (--max-reviews), the others wait up
+	// to 5 seconds (503).
 	Overloaded = "Overloaded"
-	// APIServerUnavailable means that the API server does not authorize callers now (503).
+	// APIServerUnavailable means that the API server cannot authenticate or authorize the caller (503).
 	APIServerUnavailable = "APIServerUnavailable"
-	// TooLarge means that the request is larger than what the API server accepts (413).
+	// TooLarge means that the body of an operation is larger than 3 MiB (413).
 	TooLarge = "RequestEntityTooLarge"
 	// Starting means that the gateway is still reading the cluster's chats (503).
 	Starting = "Starting"

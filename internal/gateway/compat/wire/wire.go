@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,6 +167,9 @@ var failures = map[v1beta1.ErrorReason]failure{
 	turn.ChatDeleted:                   {http.StatusNotFound, NotFound, "chat_deleted"},
 	"Archived":                         {http.StatusConflict, InvalidRequest, "archived"},
 }
+
+// Reasons are those of errors that have a code of their own.
+func Reasons() []v1beta1.ErrorReason { return slices.Sorted(maps.Keys(failures)) }
 
 // Failure is the error of a turn in OpenAI's form.
 func Failure(e *stream.Error) *Error {
