@@ -87,7 +87,7 @@ func (o *options) textToRemove(file string) (*redact.Text, error) {
 
 // redactFamily removes the text from a chat and its sub-chats, and reads them again.
 func redactFamily(ctx context.Context, s *session, r *cluster.Redaction, name string) error {
-	family, err := s.idleFamily(ctx, name, r.DryRun)
+	family, err := idleFamily(ctx, s, name, r.DryRun)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func redactFamily(ctx context.Context, s *session, r *cluster.Redaction, name st
 }
 
 // idleFamily returns a chat and its sub-chats; an error if one is being answered, unless busy ones are wanted, too.
-func (s *session) idleFamily(ctx context.Context, name string, busy bool) ([]*v1beta1.Chat, error) {
+func idleFamily(ctx context.Context, s *session, name string, busy bool) ([]*v1beta1.Chat, error) {
 	chat, err := s.Chat(ctx, name)
 	if err != nil {
 		return nil, err
