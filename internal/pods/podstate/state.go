@@ -49,8 +49,8 @@ type State struct {
 	LostIn time.Duration
 }
 
-// Of reads the state of a pod. A pod that is being deleted still ends its attempts: one that was ready counts as lost
-// Grace after it is no longer, and one that was not ready yet Grace after its deletion.
+// Of reads the state of a pod. A pod that is being deleted still ends its attempts: one that was ready until then
+// counts as lost Grace after the end of its grace period, and one that was not ready yet Grace after its deletion.
 func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return State{Lost: true, By: Words(pod.Status.Reason, pod.Status.Message)}
@@ -60,10 +60,7 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 		return State{Ready: true}
 	}
 	deleted, until := !pod.DeletionTimestamp.IsZero(), undisturbedUntil(pod, now)
-	since := pod.CreationTimestamp.Time
-	if ready != nil {
-		since = ready.LastTransitionTime.Time
-	}
+	since := unreadySince(pod, ready, until)
 	if starting := starting(pod, ready, until); starting != "" {
 		state := stillStarting(pod, starting, until, terms)
 		if !deleted || state.Lost {
@@ -75,6 +72,18 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 		return State{LostIn: Grace - down}
 	}
 	return State{Lost: true, By: firstTrouble(pod)}
+}
+
+// unreadySince is since when the pod does no work. A pod that is being deleted reports that it begins none, and ends
+// what it has begun within its grace period.
+func unreadySince(pod *corev1.Pod, ready *corev1.PodCondition, undisturbed time.Time) time.Time {
+	switch {
+	case ready == nil:
+		return pod.CreationTimestamp.Time
+	case !pod.DeletionTimestamp.IsZero() && ready.LastTransitionTime.After(undisturbed):
+		return pod.DeletionTimestamp.Time
+	}
+	return ready.LastTransitionTime.Time
 }
 
 // undisturbedUntil is until when nothing but the pod itself kept it from being ready: now, or when its deletion was

@@ -122,6 +122,10 @@ func TestStateOfAPod(t *testing.T) {
 			ready(corev1.ConditionFalse, 30*time.Second), deleted(10 * time.Second)}, State{Lost: true}},
 		"is deleted after it was lost": {[]func(*corev1.Pod){generator(true, 0, ""), running(2 * time.Minute),
 			ready(corev1.ConditionFalse, 3*time.Minute), deleted(time.Second)}, State{Lost: true}},
+		"drains and is ready no longer": {[]func(*corev1.Pod){generator(true, 0, ""), running(50 * time.Second),
+			ready(corev1.ConditionFalse, 12*time.Second), deleted(20 * time.Second)}, State{LostIn: 20 * time.Second}},
+		"drains for longer than its grace period": {[]func(*corev1.Pod){generator(true, 0, ""), running(50 * time.Second),
+			ready(corev1.ConditionFalse, 15*time.Second), deleted(41 * time.Second)}, State{Lost: true}},
 		"is deleted because it does not start": {
 			[]func(*corev1.Pod){generator(false, 0, "ErrImagePull"), created(3 * time.Minute), deleted(time.Second)},
 			State{Lost: true, By: "it did not start within 2m0s: container generator: ErrImagePull why"},
