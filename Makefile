@@ -346,6 +346,14 @@ test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe 
 	  PATH=$(NODE)/node_modules/.bin:$$PATH $(GO_TEST) -count=1 -timeout 20m -parallel 4 ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)
 
+.PHONY: test-drain
+test-drain: CLUSTER_NODES := 2
+test-drain: on-cluster ## Drain one of two nodes of the local cluster while chats are answered. Not in CI.
+	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) \
+	  $(GO_TEST) -count=1 -v -run=TestDrain ./test/e2e
+	$(off_cluster)
+
 # SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.
 SOAK_SHORT := --chats=12 --for=50s --every=5s --follow=3 --settle=2m
 

@@ -38,7 +38,7 @@ var commands = map[string]func(ctx context.Context, m cluster.Manager, args []st
 }
 
 // command runs one subcommand on the cluster of a directory.
-func command(ctx context.Context, dir, bin, name string, args []string) error {
+func command(ctx context.Context, dir, bin string, nodes int, name string, args []string) error {
 	run, ok := commands[name]
 	if !ok {
 		fmt.Fprintln(os.Stderr, usage)
@@ -48,6 +48,10 @@ func command(ctx context.Context, dir, bin, name string, args []string) error {
 	if err != nil {
 		return err
 	}
+	if nodes < 1 || nodes > len(layout.Nodes) {
+		return fmt.Errorf("-nodes is %d: a cluster has 1 node or %d", nodes, len(layout.Nodes))
+	}
+	l.Nodes = layout.Nodes[:nodes]
 	return run(ctx, cluster.Manager{Cluster: l, Messages: os.Stderr}, args)
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command devcluster runs a real one-node Kubernetes cluster on a Linux machine, without Docker or a registry:
+// Command devcluster runs a real Kubernetes cluster of one or two nodes on a Linux machine, without Docker or registry:
 // etcd, API server, controller manager, scheduler, kubelet, containerd and runc in private namespaces.
 //
 //	devcluster up                    start it, or leave it as it is when it is up and healthy
@@ -64,6 +64,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("devcluster", flag.ContinueOnError)
 	dir := flags.String("dir", os.Getenv("PARLEY_CLUSTER_DIR"), "directory of the cluster")
 	bin := flags.String("bin", os.Getenv("PARLEY_CLUSTER_BIN"), "directory of the programs, as build.sh prints it")
+	nodes := flags.Int("nodes", 1, "with how many nodes up starts the cluster: 1 or 2")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), usage)
 		flags.PrintDefaults()
@@ -75,5 +76,5 @@ func run(ctx context.Context, args []string) error {
 		flags.Usage()
 		return flag.ErrHelp
 	}
-	return command(ctx, *dir, *bin, flags.Arg(0), flags.Args()[1:])
+	return command(ctx, *dir, *bin, *nodes, flags.Arg(0), flags.Args()[1:])
 }

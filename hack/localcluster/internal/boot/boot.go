@@ -79,7 +79,7 @@ func (n *Node) start(ctx context.Context) error {
 		{"keys and configuration", n.configure},
 		{"API server", n.controlPlane},
 		{"container runtime", n.runtime},
-		{"node", n.node},
+		{"node", n.nodes},
 		{"default service account", n.serviceAccount},
 		{"default storage class", n.storage},
 	} {
@@ -92,10 +92,14 @@ func (n *Node) start(ctx context.Context) error {
 }
 
 func (n *Node) configure(context.Context) error {
+	kubelets := map[string]string{}
+	for _, node := range n.cluster.Nodes {
+		kubelets[node.Own("kubelet")] = node.Name
+	}
 	err := pki.Write(pki.Options{
-		Dir: n.cluster.PKI(), Server: "https://" + layout.APIServer, Node: layout.NodeName, Now: time.Now(),
+		Dir: n.cluster.PKI(), Server: "https://" + layout.APIServer, Kubelets: kubelets, Now: time.Now(),
 		Names: []string{
-			"localhost", "127.0.0.1", layout.NodeName, layout.NodeIP, layout.ServiceIP,
+			"localhost", "127.0.0.1", layout.Nodes[0].Name, layout.NodeIP, layout.ServiceIP,
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		},
 	})
@@ -122,7 +126,11 @@ func (n *Node) keep(ctx context.Context, cs ...component.Component) error {
 // controlPlane also starts containerd, which needs nothing of the API server and can start meanwhile.
 func (n *Node) controlPlane(ctx context.Context) error {
 	l := n.cluster
-	if err := n.keep(ctx, component.Etcd(l), component.APIServer(l), component.Containerd(l)); err != nil {
+	programs := []component.Component{component.Etcd(l), component.APIServer(l)}
+	for _, node := range l.Nodes {
+		programs = append(programs, component.Containerd(l, node))
+	}
+	if err := n.keep(ctx, programs...); err != nil {
 		return err
 	}
 	if err := apiclient.Until(ctx, poll, n.api.Healthy); err != nil {
@@ -131,11 +139,20 @@ func (n *Node) controlPlane(ctx context.Context) error {
 	return n.keep(ctx, component.ControllerManager(l), component.Scheduler(l))
 }
 
-// runtime waits for containerd and loads the images that every node needs.
+// runtime waits for the containerd of each node, and loads the images that every node needs.
 func (n *Node) runtime(ctx context.Context) error {
+	for _, node := range n.cluster.Nodes {
+		if err := n.runtimeOf(ctx, node.ContainerdSocket()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) runtimeOf(ctx context.Context, socket string) error {
 	err := apiclient.Until(ctx, poll, func(ctx context.Context) error {
 		var d net.Dialer
-		conn, err := d.DialContext(ctx, "unix", layout.ContainerdSocket)
+		conn, err := d.DialContext(ctx, "unix", socket)
 		if err != nil {
 			return fmt.Errorf("containerd does not answer: %w", err)
 		}
@@ -150,7 +167,7 @@ func (n *Node) runtime(ctx context.Context) error {
 	}
 	for _, tar := range images {
 		p := supervise.Program{Name: "ctr", Path: n.cluster.Program("ctr"),
-			Args: component.ImportImage(layout.ContainerdSocket, tar), Log: n.cluster.Log("ctr")}
+			Args: component.ImportImage(socket, tar), Log: n.cluster.Log("ctr")}
 		if err := n.programs.Run(ctx, p); err != nil {
 			return err
 		}
@@ -158,14 +175,23 @@ func (n *Node) runtime(ctx context.Context) error {
 	return nil
 }
 
-// node starts the kubelet, by way of this program (see RunKubelet), and waits until the node takes pods.
-func (n *Node) node(ctx context.Context) error {
-	k := component.Kubelet(n.cluster)
-	args := append([]string{"-dir=" + n.cluster.Dir, "-bin=" + n.cluster.Bin, KubeletCommand, k.Path}, k.Args...)
-	if err := n.keep(ctx, component.Component{Name: k.Name, Path: "/proc/self/exe", Args: args}); err != nil {
-		return err
+// nodes starts the kubelets, by way of this program (see RunKubelet), and waits until the nodes take pods.
+func (n *Node) nodes(ctx context.Context) error {
+	for _, node := range n.cluster.Nodes {
+		k := component.Kubelet(n.cluster, node)
+		args := append([]string{"-dir=" + n.cluster.Dir, "-bin=" + n.cluster.Bin, KubeletCommand, k.Path}, k.Args...)
+		if err := n.keep(ctx, component.Component{Name: k.Name, Path: "/proc/self/exe", Args: args}); err != nil {
+			return err
+		}
 	}
-	return apiclient.Until(ctx, poll, func(ctx context.Context) error { return n.api.NodeReady(ctx, layout.NodeName) })
+	for _, node := range n.cluster.Nodes {
+		if err := apiclient.Until(ctx, poll, func(ctx context.Context) error {
+			return n.api.NodeReady(ctx, node.Name)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (n *Node) serviceAccount(ctx context.Context) error {
@@ -174,7 +200,10 @@ func (n *Node) serviceAccount(ctx context.Context) error {
 
 // storage lets claims be bound. This process serves them itself, as long as it lives.
 func (n *Node) storage(ctx context.Context) error {
-	p := &storage.Provisioner{API: n.api, Node: layout.NodeName, Dir: layout.VolumesDir, Log: n.log}
+	p := &storage.Provisioner{API: n.api, Dir: layout.VolumesDir, Log: n.log}
+	for _, node := range n.cluster.Nodes {
+		p.Nodes = append(p.Nodes, node.Name)
+	}
 	if err := apiclient.Until(ctx, poll, p.Install); err != nil {
 		return err
 	}

@@ -37,8 +37,7 @@ func (n *Node) mounts(context.Context) error {
 			return err
 		}
 	}
-	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods",
-		layout.VolumesDir} {
+	for _, dir := range append(n.cluster.NodeDataDirs(), "/var/lib/cni", layout.VolumesDir) {
 		if err := n.onDisk(dir); err != nil {
 			return err
 		}

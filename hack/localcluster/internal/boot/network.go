@@ -22,27 +22,29 @@ const bridgeAddress = "02:00:00:00:00:01"
 // network sets up a network of its own: loopback, and a bridge for pods. There is no way out of it; the one way
 // in is the forwarded API server.
 func (n *Node) network(ctx context.Context) error {
-	if err := syscall.Sethostname([]byte(layout.NodeName)); err != nil {
+	if err := syscall.Sethostname([]byte(layout.Nodes[0].Name)); err != nil {
 		return fmt.Errorf("setting the host name: %w", err)
 	}
 	ip, err := exec.LookPath("ip")
 	if err != nil {
 		return fmt.Errorf("the program ip is missing (Debian package iproute2): %w", err)
 	}
-	for _, args := range []string{
-		"link set lo up",
+	commands := []string{"link set lo up"}
+	for _, node := range n.cluster.Nodes {
 		// Not every kernel has dummy devices; an address on lo does as well.
-		"address add " + layout.NodeIP + "/32 dev lo",
+		commands = append(commands, "address add "+node.IP+"/32 dev lo")
+	}
+	for _, args := range append(commands,
 		// The Service "kubernetes" is simply a local address, which makes a service proxy unnecessary.
-		"address add " + layout.ServiceIP + "/32 dev lo",
+		"address add "+layout.ServiceIP+"/32 dev lo",
 		// With an address of its own. Otherwise a bridge takes the lowest one of its ports, which changes when a pod goes,
 		// and the other pods send to the old one until they ask again, half a minute later.
-		"link add " + layout.PodBridge + " address " + bridgeAddress + " type bridge",
-		"address add " + layout.PodGateway + "/24 dev " + layout.PodBridge,
-		"link set " + layout.PodBridge + " up",
+		"link add "+layout.PodBridge+" address "+bridgeAddress+" type bridge",
+		"address add "+layout.PodGateway+"/24 dev "+layout.PodBridge,
+		"link set "+layout.PodBridge+" up",
 		// A route for the other Service addresses, so that using one is refused at once instead of being unroutable.
-		"route add " + layout.ServiceCIDR + " dev " + layout.PodBridge,
-	} {
+		"route add "+layout.ServiceCIDR+" dev "+layout.PodBridge,
+	) {
 		if err := n.run(ctx, ip, strings.Fields(args)...); err != nil {
 			return err
 		}
@@ -53,5 +55,5 @@ func (n *Node) network(ctx context.Context) error {
 	if err := writeFile("/etc/resolv.conf", "nameserver 127.0.0.1\n"); err != nil {
 		return err
 	}
-	return writeFile("/etc/hosts", "127.0.0.1 localhost\n"+layout.NodeIP+" "+layout.NodeName+"\n")
+	return writeFile("/etc/hosts", "127.0.0.1 localhost\n"+layout.NodeIP+" "+layout.Nodes[0].Name+"\n")
 }

@@ -122,7 +122,7 @@ func (m Manager) client(s state) (*apiclient.Client, error) {
 	return apiclient.New(m.PKI(), "admin", s.Server)
 }
 
-// healthy returns nil if the API server serves and the node is ready.
+// healthy returns nil if the API server serves and the nodes are ready.
 func (m Manager) healthy(ctx context.Context, s state) error {
 	api, err := m.client(s)
 	if err != nil {
@@ -132,8 +132,26 @@ func (m Manager) healthy(ctx context.Context, s state) error {
 	if err := api.Healthy(ctx); err != nil {
 		return err
 	}
-	return api.NodeReady(ctx, layout.NodeName)
+	for _, node := range nodesOf(s) {
+		if err := api.NodeReady(ctx, node.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// nodesOf are the nodes of a running cluster: those whose containerd has a socket.
+func nodesOf(s state) (nodes []layout.Node) {
+	for _, node := range layout.Nodes {
+		if _, err := os.Stat(s.path(node.ContainerdSocket())); err == nil || len(nodes) == 0 {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// path is a path as the cluster's first process sees it.
+func (s state) path(name string) string { return fmt.Sprintf("/proc/%d/root%s", s.Init.PID, name) }
 
 // Status writes what there is to know and returns ErrNotUp, or why the cluster is not healthy.
 func (m Manager) Status(ctx context.Context, out io.Writer) error {
@@ -157,18 +175,20 @@ func (m Manager) Status(ctx context.Context, out io.Writer) error {
 var Components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd",
 	"kubelet"}
 
-// Load imports image tars into the node. containerd's socket is reached through the first process's view of the
+// Load imports image tars into the nodes. containerd's socket is reached through the first process's view of the
 // file system, so no namespace has to be entered.
 func (m Manager) Load(ctx context.Context, tars []string) error {
 	s, err := m.running()
 	if err != nil {
 		return err
 	}
-	socket := fmt.Sprintf("/proc/%d/root%s", s.Init.PID, layout.ContainerdSocket)
 	for _, tar := range tars {
-		ctr := exec.CommandContext(ctx, layout.Cluster{Bin: s.Bin}.Program("ctr"), component.ImportImage(socket, tar)...)
-		if b, err := ctr.CombinedOutput(); err != nil {
-			return fmt.Errorf("loading %s: %w: %s", tar, err, strings.TrimSpace(string(b)))
+		for _, node := range nodesOf(s) {
+			ctr := exec.CommandContext(ctx, layout.Cluster{Bin: s.Bin}.Program("ctr"),
+				component.ImportImage(s.path(node.ContainerdSocket()), tar)...)
+			if b, err := ctr.CombinedOutput(); err != nil {
+				return fmt.Errorf("loading %s: %w: %s", tar, err, strings.TrimSpace(string(b)))
+			}
 		}
 		m.say("loaded %s", tar)
 	}

@@ -19,8 +19,8 @@ import (
 const stopTimeout = 30 * time.Second
 
 // owned is everything a cluster makes in its directory, apart from the logs. Nothing else is ever removed.
-var owned = []string{"fs", "etcd", "tmp", "pki", "kubelet-pki", "containerd.toml", "kubelet.yaml", "kubeconfig",
-	"cluster.json", "egress"}
+var owned = []string{"fs", "etcd", "tmp", "pki", "kubelet-pki", "kubelet-pki-node2", "containerd.toml",
+	"containerd-node2.toml", "kubelet.yaml", "kubelet-node2.yaml", "kubeconfig", "cluster.json", "egress"}
 
 // Down stops the cluster and removes everything but its logs. A cluster that is not up is no error.
 func (m Manager) Down(ctx context.Context) error {

@@ -59,11 +59,7 @@ func (m Manager) Up(ctx context.Context) error {
 	}
 	if s.Init.Alive() {
 		if err := m.healthy(ctx, s); err == nil {
-			m.say("already up at %s", s.Server)
-			if s.Bin != m.Bin {
-				m.say("it runs the programs of %s; take it down first to run those of %s", s.Bin, m.Bin)
-			}
-			return nil
+			return m.keep(s)
 		}
 		m.say("up but not healthy, starting again")
 	}
@@ -76,6 +72,18 @@ func (m Manager) Up(ctx context.Context) error {
 		return errors.Join(err, m.cleanUp(context.WithoutCancel(ctx)))
 	}
 	m.say("ready after %.1f s", time.Since(began).Seconds())
+	return nil
+}
+
+// keep leaves a cluster that is up as it is, if it has as many nodes.
+func (m Manager) keep(s state) error {
+	if has := len(nodesOf(s)); has < len(m.Nodes) {
+		return fmt.Errorf("the cluster is up with %d nodes: take it down first to start one with %d", has, len(m.Nodes))
+	}
+	m.say("already up at %s", s.Server)
+	if s.Bin != m.Bin {
+		m.say("it runs the programs of %s; take it down first to run those of %s", s.Bin, m.Bin)
+	}
 	return nil
 }
 
@@ -96,8 +104,10 @@ func (m Manager) startAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := groups.Create(m.Cgroup()); err != nil {
-		return err
+	for _, node := range m.Nodes {
+		if err := groups.Create(m.CgroupOf(node)); err != nil {
+			return err
+		}
 	}
 	server, progress, err := m.startInit(ctx)
 	if err != nil {
@@ -140,7 +150,8 @@ func (m Manager) startInit(ctx context.Context) (server string, progress *os.Fil
 	}
 	defer func() { _ = log.Close() }()
 
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin, InsideCommand)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin,
+		"-nodes="+strconv.Itoa(len(m.Nodes)), InsideCommand)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{listener, write} // in the order of ListenerFD and ProgressFD
 	cmd.Dir = "/"

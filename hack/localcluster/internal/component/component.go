@@ -3,7 +3,7 @@
 
 // Package component holds the command lines and configuration files of the cluster's programs, as data.
 //
-// The cluster is for one developer on a small machine: one node, no leader election, an etcd that does not wait
+// The cluster is for one developer on a small machine: one node or two, no leader election, an etcd that does not wait
 // for the disk, and client rates high enough that the start is not throttled. Everything that decides what a
 // manifest may do (RBAC, node restriction, admission, Pod Security, policies) is as in a real cluster.
 package component
@@ -79,23 +79,27 @@ func ControllerManager(l layout.Cluster) Component {
 		"--use-service-account-credentials")...)
 }
 
-// Scheduler puts pods on the one node.
+// Scheduler puts pods on nodes.
 func Scheduler(l layout.Cluster) Component {
 	const name = "kube-scheduler"
 	return component(l, name, controllerFlags(l, name)...)
 }
 
-// Containerd runs containers; its shim and runc are found through PATH and its configuration.
-func Containerd(l layout.Cluster) Component {
-	return component(l, "containerd", "--config="+containerdConfig(l))
+// Containerd runs a node's containers; its shim and runc are found through PATH and its configuration.
+func Containerd(l layout.Cluster, n layout.Node) Component {
+	c := component(l, "containerd", "--config="+containerdConfig(l, n))
+	c.Name = n.Own(c.Name)
+	return c
 }
 
-// Kubelet runs pods.
-func Kubelet(l layout.Cluster) Component {
-	return component(l, "kubelet",
-		"--config="+kubeletConfig(l), "--kubeconfig="+filepath.Join(l.PKI(), "kubelet.kubeconfig"),
-		"--hostname-override="+layout.NodeName, "--node-ip="+layout.NodeIP,
-		"--root-dir=/var/lib/kubelet", "--cert-dir="+l.Path("kubelet-pki"), "--v=2")
+// Kubelet runs a node's pods.
+func Kubelet(l layout.Cluster, n layout.Node) Component {
+	c := component(l, "kubelet",
+		"--config="+kubeletConfig(l, n), "--kubeconfig="+filepath.Join(l.PKI(), n.Own("kubelet")+".kubeconfig"),
+		"--hostname-override="+n.Name, "--node-ip="+n.IP,
+		"--root-dir="+n.Own("/var/lib/kubelet"), "--cert-dir="+l.Path(n.Own("kubelet-pki")), "--v=2")
+	c.Name = n.Own(c.Name)
+	return c
 }
 
 // ImportImage are the arguments of containerd's ctr that load an image tar. The image is pinned: it cannot be

@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/hack/localcluster/internal/layout"
 )
 
-var cluster = layout.Cluster{Dir: "/src/.parley/cluster", Bin: "/cache/cluster-1"}
+var cluster = layout.Cluster{Dir: "/src/.parley/cluster", Bin: "/cache/cluster-1", Nodes: layout.Nodes}
 
 func rendered(t *testing.T, base string) []byte {
 	t.Helper()
@@ -37,7 +37,12 @@ func TestConfigurationFilesHoldTheClustersOwnPlaces(t *testing.T) {
 			`sandbox = "localhost/pause:dev"`, `config_path = "/etc/containerd/certs.d"`,
 			`conf_dir = "/etc/cni/net.d"`},
 		"kubelet.yaml": {`cgroupRoot: "/` + cluster.Cgroup() + `"`, `clientCAFile: "/src/.parley/cluster/pki/ca.crt"`,
-			"unix:///run/containerd/containerd.sock"},
+			"unix:///run/containerd/containerd.sock", "port: 10250"},
+		"containerd-node2.toml": {`root = "/var/lib/containerd-node2"`, `state = "/run/containerd-node2"`,
+			`address = "/run/containerd-node2/containerd.sock"`},
+		"kubelet-node2.yaml": {`cgroupRoot: "/` + cluster.Cgroup() + `/node2"`, "port: 10260",
+			"podLogsDir: /var/log/pods-node2", "volumePluginDir: /var/lib/kubelet-node2/volumeplugins",
+			"unix:///run/containerd-node2/containerd.sock"},
 	} {
 		body := rendered(t, file)
 		for _, want := range wants {
@@ -88,7 +93,7 @@ func TestServerFlagsEnforceProductionDefaults(t *testing.T) {
 func TestEveryComponentIsAProgramOfTheBuild(t *testing.T) {
 	programs := cluster.Programs()
 	for _, c := range []Component{Etcd(cluster), APIServer(cluster), ControllerManager(cluster), Scheduler(cluster),
-		Containerd(cluster), Kubelet(cluster)} {
+		Containerd(cluster, layout.Nodes[1]), Kubelet(cluster, layout.Nodes[1])} {
 		if !slices.Contains(programs, c.Path) {
 			t.Errorf("%s runs %s, which the build does not make", c.Name, c.Path)
 		}

@@ -6,6 +6,7 @@ package component
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +21,11 @@ var templates embed.FS
 // cniConfig is where containerd looks for the pod network, on the cluster's private /etc.
 const cniConfig = "/etc/cni/net.d/10-bridge.conflist"
 
-func containerdConfig(l layout.Cluster) string { return l.Path("containerd.toml") }
-func kubeletConfig(l layout.Cluster) string    { return l.Path("kubelet.yaml") }
+func containerdConfig(l layout.Cluster, n layout.Node) string {
+	return l.Path(n.Own("containerd") + ".toml")
+}
+
+func kubeletConfig(l layout.Cluster, n layout.Node) string { return l.Path(n.Own("kubelet") + ".yaml") }
 
 // File is a configuration file with its place.
 type File struct {
@@ -31,36 +35,45 @@ type File struct {
 
 // Files renders the configuration files.
 func Files(l layout.Cluster) ([]File, error) {
-	var files []File
-	for _, f := range []struct{ path, template string }{
-		{containerdConfig(l), "containerd.toml"},
-		{kubeletConfig(l), "kubelet.yaml"},
-		{cniConfig, "bridge.conflist"},
-	} {
-		t, err := template.New(f.template).Option("missingkey=error").ParseFS(templates, "templates/"+f.template)
-		if err != nil {
-			return nil, fmt.Errorf("reading the template of %s: %w", f.path, err)
-		}
-		var body bytes.Buffer
-		if err := t.Execute(&body, values(l)); err != nil {
-			return nil, fmt.Errorf("rendering %s: %w", f.path, err)
-		}
-		files = append(files, File{f.path, body.Bytes()})
+	network, err := render(l, l.Nodes[0], cniConfig, "bridge.conflist")
+	files := []File{network}
+	for _, n := range l.Nodes {
+		containerd, containerdErr := render(l, n, containerdConfig(l, n), "containerd.toml")
+		kubelet, kubeletErr := render(l, n, kubeletConfig(l, n), "kubelet.yaml")
+		files, err = append(files, containerd, kubelet), errors.Join(err, containerdErr, kubeletErr)
 	}
-	return files, nil
+	return files, err
 }
 
-func values(l layout.Cluster) map[string]string {
+func render(l layout.Cluster, n layout.Node, path, name string) (File, error) {
+	t, err := template.New(name).Option("missingkey=error").ParseFS(templates, "templates/"+name)
+	if err != nil {
+		return File{}, fmt.Errorf("reading the template of %s: %w", path, err)
+	}
+	var body bytes.Buffer
+	if err := t.Execute(&body, values(l, n)); err != nil {
+		return File{}, fmt.Errorf("rendering %s: %w", path, err)
+	}
+	return File{path, body.Bytes()}, nil
+}
+
+func values(l layout.Cluster, n layout.Node) map[string]string {
 	return map[string]string{
-		"Runc":       l.Program("runc"),
-		"CNIPlugins": l.CNI(),
-		"CNIConfig":  filepath.Dir(cniConfig),
-		"PauseImage": layout.PauseImage,
-		"Socket":     layout.ContainerdSocket,
-		"Cgroup":     "/" + l.Cgroup(),
-		"ClientCA":   filepath.Join(l.PKI(), "ca.crt"),
-		"Bridge":     layout.PodBridge,
-		"PodCIDR":    layout.PodCIDR,
+		"Runc":           l.Program("runc"),
+		"CNIPlugins":     l.CNI(),
+		"CNIConfig":      filepath.Dir(cniConfig),
+		"PauseImage":     layout.PauseImage,
+		"Socket":         n.ContainerdSocket(),
+		"ContainerdRoot": n.Own("/var/lib/containerd"),
+		"State":          filepath.Dir(n.ContainerdSocket()),
+		"Cgroup":         "/" + l.CgroupOf(n),
+		"ClientCA":       filepath.Join(l.PKI(), "ca.crt"),
+		"KubeletRoot":    n.Own("/var/lib/kubelet"),
+		"PodLogs":        n.Own("/var/log/pods"),
+		"KubeletPort":    n.KubeletPort,
+		"HealthPort":     n.HealthPort,
+		"Bridge":         layout.PodBridge,
+		"PodCIDR":        layout.PodCIDR,
 	}
 }
 

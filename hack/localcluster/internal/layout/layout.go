@@ -18,7 +18,6 @@ import (
 // Addresses inside the cluster's private network namespace. They are the same in every cluster, and nothing
 // outside ever sees them.
 const (
-	NodeName    = "node1"
 	NodeIP      = "192.168.77.1"
 	ServiceCIDR = "10.96.0.0/16"
 	// ServiceIP is what the Service "kubernetes" gets: the first address of ServiceCIDR.
@@ -28,13 +27,33 @@ const (
 	PodBridge  = "cni0"
 	// APIServer is where the API server is reached from inside.
 	APIServer = "127.0.0.1:443"
-	// ContainerdSocket is containerd's default socket, on the cluster's private /run.
-	ContainerdSocket = "/run/containerd/containerd.sock"
 	// VolumesDir holds the directories of persistent volumes.
 	VolumesDir = "/var/lib/local-volumes"
 	// PauseImage is the reference build.sh packs the pause program under.
 	PauseImage = "localhost/pause:dev"
 )
+
+// Node is one of the nodes that a cluster can have. All of them share the cluster's namespaces, and so its network: a
+// node is a kubelet and a containerd with directories of their own.
+type Node struct {
+	Name, IP string
+	// suffix tells its directories, programs and files from those of the first node.
+	suffix string
+	// KubeletPort and HealthPort are the kubelet's.
+	KubeletPort, HealthPort string
+}
+
+// Nodes are the nodes that a cluster can have.
+var Nodes = []Node{
+	{Name: "node1", IP: NodeIP, KubeletPort: "10250", HealthPort: "10248"},
+	{Name: "node2", IP: "192.168.77.2", suffix: "-node2", KubeletPort: "10260", HealthPort: "10258"},
+}
+
+// Own is a name or a directory for the node alone.
+func (n Node) Own(name string) string { return name + n.suffix }
+
+// ContainerdSocket is on the cluster's private /run; that of the first node is the default one.
+func (n Node) ContainerdSocket() string { return n.Own("/run/containerd") + "/containerd.sock" }
 
 // Cluster is one local cluster.
 type Cluster struct {
@@ -42,6 +61,8 @@ type Cluster struct {
 	Dir string
 	// Bin is the directory that build.sh printed. Absolute.
 	Bin string
+	// Nodes are its nodes.
+	Nodes []Node
 }
 
 // New makes a Cluster of two directories, absolute and free of symbolic links: the places are mounted and
@@ -55,7 +76,7 @@ func New(dir, bin string) (Cluster, error) {
 	if err != nil {
 		return Cluster{}, fmt.Errorf("directory of the programs: %w", err)
 	}
-	return Cluster{Dir: d, Bin: b}, nil
+	return Cluster{Dir: d, Bin: b, Nodes: Nodes[:1]}, nil
 }
 
 // realPath resolves the part of a path that exists and keeps the rest.
@@ -133,6 +154,22 @@ func (c Cluster) Programs() []string {
 // Cgroup is the name of the cluster's own control group, in every hierarchy.
 func (c Cluster) Cgroup() string {
 	return fmt.Sprintf("parley-%x", sha256.Sum256([]byte(c.Dir)))[:len("parley-")+12]
+}
+
+// NodeDataDirs are what the nodes keep on the disk.
+func (c Cluster) NodeDataDirs() (dirs []string) {
+	for _, n := range c.Nodes {
+		dirs = append(dirs, n.Own("/var/lib/kubelet"), n.Own("/var/lib/containerd"), n.Own("/var/log/pods"))
+	}
+	return dirs
+}
+
+// CgroupOf is the name of the control group with the pods of a node.
+func (c Cluster) CgroupOf(n Node) string {
+	if n.suffix == "" {
+		return c.Cgroup()
+	}
+	return c.Cgroup() + "/" + n.Name
 }
 
 // hidden are the directories that a cluster sees through a private layer (see package boot). Nothing that the

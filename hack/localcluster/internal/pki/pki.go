@@ -29,8 +29,8 @@ type Options struct {
 	Dir string
 	// Server is the API server's URL as the cluster's own programs reach it.
 	Server string
-	// Node is the node's name.
-	Node string
+	// Kubelets are the names of nodes, by those of the files for their kubelets.
+	Kubelets map[string]string
 	// Names are the DNS names and IP addresses that the API server's certificate holds.
 	Names []string
 	// Now is the time the certificates count from.
@@ -56,12 +56,15 @@ func Write(o Options) error {
 		x509.ExtKeyUsageClientAuth, nil)
 	w.issue(front, "front-proxy-client", subject("front-proxy-client", ""), x509.ExtKeyUsageClientAuth, nil)
 	w.serviceAccountKey()
-	for _, u := range []user{
+	users := []user{
 		{"admin", "admin", "system:masters"},
 		{"kube-controller-manager", "system:kube-controller-manager", ""},
 		{"kube-scheduler", "system:kube-scheduler", ""},
-		{"kubelet", "system:node:" + o.Node, "system:nodes"},
-	} {
+	}
+	for file, node := range o.Kubelets {
+		users = append(users, user{file, "system:node:" + node, "system:nodes"})
+	}
+	for _, u := range users {
 		w.issue(ca, u.file, subject(u.name, u.group), x509.ExtKeyUsageClientAuth, nil)
 		w.kubeconfig(u.file)
 	}

@@ -21,7 +21,7 @@ var issuedAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 func write(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pki")
-	o := Options{Dir: dir, Server: "https://127.0.0.1:443", Node: "node1",
+	o := Options{Dir: dir, Server: "https://127.0.0.1:443", Kubelets: map[string]string{"kubelet": "node1"},
 		Names: []string{"kubernetes.default.svc", "127.0.0.1", "10.96.0.1"}, Now: issuedAt}
 	if err := Write(o); err != nil {
 		t.Fatal(err)

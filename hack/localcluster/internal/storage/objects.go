@@ -76,7 +76,7 @@ func class() object {
 }
 
 // volumeFor is the volume of a claim.
-func volumeFor(c *claim, node, dir string) object {
+func volumeFor(c *claim, nodes []string, dir string) object {
 	return object{
 		"apiVersion": "v1",
 		"kind":       "PersistentVolume",
@@ -90,7 +90,7 @@ func volumeFor(c *claim, node, dir string) object {
 				"name": c.Metadata.Name, "uid": c.Metadata.UID},
 			"local": object{"path": filepath.Join(dir, c.volumeName())},
 			"nodeAffinity": object{"required": object{"nodeSelectorTerms": []object{{"matchExpressions": []object{
-				{"key": "kubernetes.io/hostname", "operator": "In", "values": []string{node}}}}}}},
+				{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}}}}}},
 		},
 	}
 }

@@ -31,8 +31,8 @@ type API interface {
 // Provisioner makes and removes volumes.
 type Provisioner struct {
 	API API
-	// Node that has the volumes.
-	Node string
+	// Nodes that have the volumes: they share the disk.
+	Nodes []string
 	// Dir is the directory of the volumes' directories. Nothing else is in it.
 	Dir string
 	Log *slog.Logger
@@ -135,7 +135,7 @@ func (p *Provisioner) provision(ctx context.Context, root *os.Root, c *claim) er
 	if err := root.Mkdir(name, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("making the directory of volume %s: %w", name, err)
 	}
-	if err := p.API.Create(ctx, volumesPath, volumeFor(c, p.Node, p.Dir)); err != nil {
+	if err := p.API.Create(ctx, volumesPath, volumeFor(c, p.Nodes, p.Dir)); err != nil {
 		return fmt.Errorf("creating volume %s: %w", name, err)
 	}
 	p.Log.Info("volume created", "volume", name, "namespace", c.Metadata.Namespace, "claim", c.Metadata.Name)

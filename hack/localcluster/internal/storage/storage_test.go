@@ -83,7 +83,7 @@ func provisioning(t *testing.T, s *server) *Provisioner {
 	if err := os.MkdirAll(filepath.Join(dir, "pvc-1", "files"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return &Provisioner{API: s, Node: "node1", Dir: dir, Log: slog.New(slog.DiscardHandler)}
+	return &Provisioner{API: s, Nodes: []string{"node1"}, Dir: dir, Log: slog.New(slog.DiscardHandler)}
 }
 
 func directories(t *testing.T, p *Provisioner) (names []string) {
