@@ -146,7 +146,8 @@ func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
 	w.Refused("TooManyStreams")
 	want := "# HELP parley_gateway_refusals_total Requests for streams that were refused.\n# TYPE " +
 		"parley_gateway_refusals_total counter\nparley_gateway_refusals_total{reason=\"TooManyStreams\"} 1\n" +
-		"# HELP parley_gateway_streams_ended_total Streams that ended: Over with their chat, ClientLeft, ClientTooSlow, or a reason of closing.\n# TYPE parley_gateway_streams_ended_total " +
+		"# HELP parley_gateway_streams_ended_total Streams that ended: Over with their chat, ClientLeft, ClientTooSlow, or " +
+		"a reason of closing.\n# TYPE parley_gateway_streams_ended_total " +
 		"counter\nparley_gateway_streams_ended_total{reason=\"ShuttingDown\"} 1\n" +
 		"# HELP parley_gateway_streams_open Streams that clients are following.\n# TYPE parley_gateway_streams_open " +
 		"gauge\nparley_gateway_streams_open 1\n" +

@@ -91,9 +91,9 @@ func (w *world) administers() (dir string) {
 	kubectl, err := exec.LookPath(cmp.Or(os.Getenv("KUBECTL"), "kubectl"))
 	check.OK(w.t, err)
 	check.OK(w.t, os.Symlink(kubectl, filepath.Join(dir, "kubectl")))
-	manifest := exec.CommandContext(w.t.Context(), "/bin/bash", "-c", kubectl+` kustomize "$(hack/overlay.sh)"`)
-	manifest.Dir = testcluster.Path(".")
-	text, err := manifest.Output()
+	overlay := testcluster.Path("hack", "overlay.sh")
+	text, err := exec.CommandContext(w.t.Context(), "/bin/bash", "-c", `"$0" kustomize "${1%/*}/../$("$1")"`, kubectl,
+		overlay).Output()
 	check.OK(w.t, err)
 	check.OK(w.t, os.WriteFile(filepath.Join(dir, "install.yaml"), text, 0o600))
 	return dir

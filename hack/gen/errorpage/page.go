@@ -45,8 +45,8 @@ func Render() ([]byte, error) {
 
 // openAI writes the errors of OpenAI's protocols.
 func openAI(w io.Writer) {
-	fmt.Fprint(w, "\n## At the OpenAI endpoints\n\nAny other reason is a `server_error` (500) with the reason as code, in lower "+
-		"case.\n")
+	fmt.Fprint(w, "\n## At the OpenAI endpoints\n\nAny other reason is a `server_error` (500) with the reason as code, "+
+		"in lower case.\n")
 	var rows [][]string
 	for _, reason := range wire.Reasons() {
 		e := wire.Failure(&stream.Error{Reason: reason})

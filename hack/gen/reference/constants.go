@@ -46,8 +46,8 @@ func conditionsOf(file, intro string) []constantTable {
 var chatReasons = append(conditionsOf("chat_conditions.go",
 	"The reasons of [errors](errors.md) surface in Ready (False) and Stalled (True)."),
 	constantTable{"Waits", "`status.wait.for` is one of these.", api + "/chat_wait_types.go", "WaitFor", "value"},
-	constantTable{"Reasons of cancelled calls", "`status.turn.callsCanceledReason`, and `callsCanceledReasonBefore` of the " +
-		"message that follows, is one of these.", api + "/turn_types.go", "CallsCanceledReason", "value"},
+	constantTable{"Reasons of cancelled calls", "`status.turn.callsCanceledReason`, and `callsCanceledReasonBefore` of " +
+		"the message that follows, is one of these.", api + "/turn_types.go", "CallsCanceledReason", "value"},
 	constantTable{"Causes of approvals", "`approvalCause` names the reason if a call waits that no list of tools names.",
 		api + "/part_types.go", "ApprovalCause", "value"},
 	constantTable{"Reasons of MCPServersUnavailable", "", api + "/mcp_account_types.go", "MCPServerReason", "reason"},

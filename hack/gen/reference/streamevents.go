@@ -37,8 +37,8 @@ var streamEvents = []struct {
 	}},
 }
 
-const refusals = "Every other answer of the gateway is a JSON object `{status, reason, message}`. With `Retry-After`, the " +
-	"same request may succeed after that number of seconds."
+const refusals = "Every other answer of the gateway is a JSON object `{status, reason, message}`. With " +
+	"`Retry-After`, the same request may succeed after that number of seconds."
 
 type streamEvent struct{ constant, data string }
 
