@@ -59,12 +59,12 @@ type ChatInternalStatus struct {
 	// +optional
 	Budgets []EffectiveBudget `json:"budgets,omitempty"`
 
-	// countedDeletions are the UIDs of the chats below that are being deleted, and whose cost deletedCost has.
-	// +kubebuilder:validation:MaxItems=256
-	// +kubebuilder:validation:items:MaxLength=64
+	// subChatCosts is what each chat below this one has cost, while this one has a budget. The cost of a chat that is
+	// deleted moves from here to deletedCost. At most 1000: a chat without an entry no longer counts once it is deleted.
+	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic
 	// +optional
-	CountedDeletions []string `json:"countedDeletions,omitempty"`
+	SubChatCosts []SubChatCost `json:"subChatCosts,omitempty"`
 
 	// turn is what belongs to status.turn: it comes and goes with that.
 	// +optional
@@ -82,8 +82,28 @@ type ChatInternalStatus struct {
 	Attempt AttemptInternalStatus `json:"attempt,omitempty,omitzero"`
 }
 
-// MaxCountedDeletions bounds ChatInternalStatus.CountedDeletions.
-const MaxCountedDeletions = 256
+// MaxSubChatCosts bounds ChatInternalStatus.SubChatCosts.
+const MaxSubChatCosts = 1000
+
+// SubChatCost is what a chat below has cost.
+type SubChatCost struct {
+	// name of the chat.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// uid of the chat: another one of its name is not the one that cost it.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	UID string `json:"uid"`
+
+	// cost by currency, as of the newest write of this status. The end of a turn of the chat makes one.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=currency
+	// +optional
+	Cost []Cost `json:"cost,omitempty"`
+}
 
 // EffectiveBudget is a budget that a chat must keep.
 type EffectiveBudget struct {

@@ -35,10 +35,6 @@ const (
 	MaxHandledRequests = 4
 )
 
-// FinalizerCost keeps a chat that is being deleted until what it has cost is counted for the budget of a chat above it.
-// Chats get it when a chat above them has a budget.
-const FinalizerCost = "parley.dev/cost"
-
 // ChatLimits bounds what a chat may do.
 type ChatLimits struct {
 	// maxSteps is the number of Assistant messages after which a turn ends. Default 1200.

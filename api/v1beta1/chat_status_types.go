@@ -187,8 +187,8 @@ type ChatStatus struct {
 	// +optional
 	Cost []Cost `json:"cost,omitempty"`
 
-	// deletedCost is what deleted chats below this one have cost, by currency. It counts towards the budgets that counted
-	// those; a chat without a budget does not keep it.
+	// deletedCost is what chats below this one had cost that were deleted while it had a budget, by currency. Its budget
+	// counts it.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
 	// +listMapKey=currency

@@ -33,7 +33,6 @@ import (
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/telemetry"
-	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/text/version"
 )
 
@@ -70,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), nil))
+	log := apiclient.NewLogger(os.Stderr, slog.LevelInfo)
 	cluster, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)

@@ -32,7 +32,6 @@ import (
 	"parley.dev/parley/internal/pods/podstate"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
-	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/text/version"
 	"parley.dev/parley/internal/workspace/template"
 )
@@ -193,7 +192,7 @@ func run(ctx context.Context, f flags) error {
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), &slog.HandlerOptions{Level: level}))
+	log := apiclient.NewLogger(os.Stderr, level)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	cfg, err := ctrl.GetConfig()
 	if err != nil {

@@ -112,8 +112,6 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 		return ctrl.Result{}, r.report(ctx, s, &todo)
 	case s.orphan:
 		return ctrl.Result{}, r.actuator.removeOrphan(ctx, s.facts.Chat)
-	case needsFinalizer(s):
-		return r.keepUntilCounted(ctx, s.stored())
 	}
 	return r.advance(ctx, s)
 }
@@ -154,17 +152,13 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 }
 
 // forget drops what this process remembers of a chat that is gone, and tells those who have decided about its calls.
-// One that is still being deleted is released.
 func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
 	r.options.Pods.Book(key, "")
 	r.slots.leave(key)
 	r.models.leave(key)
 	gone, err := r.gatherer.isGone(ctx, key)
-	switch {
-	case err != nil:
+	if err != nil || !gone {
 		return ctrl.Result{}, err
-	case !gone:
-		return r.release(ctx, key)
 	}
 	r.memory.forget(key)
 	return ctrl.Result{}, r.actuator.refuseApprovals(ctx, key)

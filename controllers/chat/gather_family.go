@@ -24,6 +24,7 @@ import (
 type familyReader struct {
 	cache, live client.Reader
 	written     *written
+	costs       *subChatCosts
 }
 
 // readFamily reads what the chats above and below mean for this one.
@@ -50,7 +51,9 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 		f.Archive, f.FamilyAtWork = true, members.AtWork(top, chat.Name)
 	}
 	f.ParentArchived = len(above) > 0 && above[0].Status.Archived
-	f.CostBelow = members.CostBelow(chat)
+	if err := r.readCosts(ctx, s, members); err != nil {
+		return err
+	}
 	if chat.Spec.ParentRef == nil {
 		return nil
 	}
@@ -59,8 +62,7 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 
 // concernsFamily reports whether other chats of the family mean something for this one.
 func concernsFamily(chat *v1beta1.Chat) bool {
-	budget := chat.Spec.Limits != nil && chat.Spec.Limits.Budget != nil
-	return chat.Spec.ParentRef != nil || chat.Spec.Archived || chat.Status.Archived || budget
+	return chat.Spec.ParentRef != nil || chat.Spec.Archived || chat.Status.Archived || tree.CountsSubChats(chat)
 }
 
 // readAbove reads what a sub-chat has of the chats above it.

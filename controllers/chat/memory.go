@@ -17,6 +17,7 @@ type memory struct {
 	written written
 	deleted deleted
 	chains  chains
+	costs   subChatCosts
 	waits   reportedWaits
 }
 
@@ -25,6 +26,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.written.forget(key)
 	m.deleted.forget(key)
 	m.chains.forget(key)
+	m.costs.retain(key, nil)
 	m.waits.forget(key)
 }
 

@@ -23,9 +23,11 @@ func (r *Reconciler) report(ctx context.Context, s *scope, todo *plan.Plan) erro
 			return fmt.Errorf("writing the status of chat %s/%s: %w", chat.Namespace, chat.Name, err)
 		}
 		r.memory.written.put(next)
+		r.memory.costs.retain(keyOf(next), next.Status.Internal.SubChatCosts)
 		r.gatherer.forgetShown(ctx, keyOf(next))
 		r.observer.observe(ctx, s, next, todo)
 	}
+	r.memory.costs.put(chat, s.facts.BudgetsAbove, todo.Status.Cost)
 	if err := r.actuator.settleApprovals(ctx, s, todo.Applied, v1beta1.ReasonApplied); err != nil {
 		return err
 	}

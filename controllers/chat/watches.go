@@ -83,7 +83,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(requeue.Listed())).
 		Watches(&v1beta1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.relatives),
 			builder.WithPredicates(concernsRelatives())).
-		Watches(&v1beta1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(endsWaits())).
+		Watches(&v1beta1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(concernsAbove())).
 		Watches(&v1beta1.Chat{}, e.shownHandler()).
 		WatchesRawSource(r.slots).
 		WatchesRawSource(r.models).

@@ -101,16 +101,15 @@ func (e *enqueuer) chatsOfWorkspace(ctx context.Context, o client.Object) []reco
 	return requests
 }
 
-// endsWaits tells the changes of sub-chats after which no chat need wait for them, or which change since when a family
-// rests, from all the others.
-func endsWaits() predicate.Predicate {
+// concernsAbove tells the changes of sub-chats after which no chat need wait for them, which change since when a family
+// rests, or which budgets above have to record, from all the others.
+func concernsAbove() predicate.Predicate {
 	sub := func(o client.Object) bool {
 		chat, ok := o.(*v1beta1.Chat)
 		return ok && chat.Spec.ParentRef != nil
 	}
 	return predicate.Funcs{
-		// A manager that starts looks at every chat anyway, and one that is created has work.
-		CreateFunc: func(event.CreateEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool { return sub(e.Object) },
 		DeleteFunc: func(e event.DeleteEvent) bool { return sub(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1beta1.Chat)

@@ -143,7 +143,7 @@ func TestSubChatRestOrRestartWakesItsAncestors(t *testing.T) {
 		"the chat at the top":  {works, top, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := endsWaits().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
+			if got := concernsAbove().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
 				t.Errorf("woken: %v", got)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -37,6 +38,42 @@ var families = []scenario{
 		awaits(reason("sub-prompt", v1beta1.ReasonAnswering)), answers(chattest.Says("Hi.")), fromHere(),
 		subAnswers(chattest.Says("It is the CNI.")),
 	}},
+}
+
+// deletions are the scenarios in which a sub-chat under a budget is deleted.
+var deletions = []scenario{
+	{name: "a deleted sub-chat counts for the budget", bare: true, ends: hasDeletedCost, does: []step{
+		configures(priced), prompts("hello", limited), awaits(beingAnswered), delegates("look it up"),
+		awaits(reason("sub-prompt", v1beta1.ReasonAnswering)), answers(chattest.Says("Hi.")), fromHere(),
+		subAnswers(chattest.Says("It is the CNI."), chattest.Costs(priceOfReply)), awaits(recorded()),
+		removes(chattest.Chat(subChatName)),
+	}},
+}
+
+// priceOfReply is what the reply of the sub-chat costs, in millionths of a dollar.
+const priceOfReply = 300
+
+func priced(s *v1beta1.ChatModelConfigSpec) {
+	s.Pricing = &v1beta1.Pricing{Currency: "USD", InputPerMillion: "1", OutputPerMillion: "1"}
+}
+
+func limited(chat *v1beta1.Chat) {
+	chat.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
+}
+
+// recorded means that the chat knows what the sub-chat has cost.
+func recorded() condition {
+	return condition{"the cost of the sub-chat is recorded", func(s *snapshot) bool {
+		record := s.chat.Status.Internal.SubChatCosts
+		return len(record) == 1 && cost.Spent(record[0].Cost, "USD") == priceOfReply
+	}}
+}
+
+// hasDeletedCost means that the sub-chat is gone, and its cost counts once.
+func hasDeletedCost(s *snapshot) bool {
+	st := &s.chat.Status
+	return atRest(s) && s.sub == nil && len(st.Internal.SubChatCosts) == 0 &&
+		cost.Spent(st.DeletedCost, "USD") == priceOfReply
 }
 
 // delegates creates the sub-chat with a prompt.

@@ -31,7 +31,7 @@ type scenario struct {
 var beingAnswered = reason("c-prompt", v1beta1.ReasonAnswering)
 
 // scenarios are all of them.
-var scenarios = slices.Concat(goingOn, steering, families)
+var scenarios = slices.Concat(goingOn, steering, families, deletions)
 
 // atRest means that nothing is left to do: the chat waits for a message, every message has had its last word, and
 // nothing lies about.

@@ -4,12 +4,9 @@
 package integration
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -135,87 +132,6 @@ func TestClassBudgetBlocksSubChatsUntilRaised(t *testing.T) {
 	waitForReady(t, ns, "sub", metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorBudgetReached))
 	patch(t, class, `{"spec":{"defaults":{"limits":{"budget":{"amount":"1"}}}}}`)
 	assigned(t, ns, "sub", 1, 1)
-}
-
-func TestDeletedSubChatCostCountsTowardsBudget(t *testing.T) {
-	ns := parallelBare(t)
-	create(t, modelConfig(ns, "default", func(s *v1beta1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
-	root := newChat(ns, "c", "first")
-	root.Spec.Limits = &v1beta1.ChatLimits{MaxDepth: new(int32(2)),
-		Budget: &v1beta1.Budget{Currency: "USD", Amount: "0.001"}}
-	create(t, root)
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Costs(100))
-	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
-	for _, below := range [][2]string{{"one", "c"}, {"two", "c"}, {"deep", "two"}} {
-		sub := newChat(ns, below[0], "look")
-		sub.Spec.ParentRef = &v1beta1.ChatReference{Name: below[1]}
-		create(t, sub)
-		answers(t, assigned(t, ns, below[0], 1, 1), chattest.Says("So."), chattest.Costs(300))
-		waitForPhase(t, ns, below[0], v1beta1.ChatWaiting)
-	}
-	for _, name := range []string{"one", "two"} { // The other one goes with its parent.
-		remove(t, chatIn(t, ns, name))
-	}
-	eventually(t, "the chats below are gone, and the root has counted them", func() bool {
-		var left v1beta1.ChatList
-		check.OK(t, cluster.Client.List(t.Context(), &left, client.InNamespace(ns)))
-		return len(left.Items) == 1
-	})
-	want := []v1beta1.Cost{{Currency: "USD", MicroUnits: 900}}
-	check.Equal(t, "what deleted chats have cost", want, chatIn(t, ns, "c").Status.DeletedCost)
-	create(t, say(ns, "c", "second"))
-	waitForReady(t, ns, "c", metav1.ConditionFalse, v1beta1.ConditionReason(v1beta1.ErrorBudgetReached))
-}
-
-func TestParentAndChildDeletedTogetherAreCountedOnce(t *testing.T) {
-	ns := parallelBare(t)
-	create(t, modelConfig(ns, "default", func(s *v1beta1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
-	root := newChat(ns, "c", "first")
-	root.Spec.Limits = &v1beta1.ChatLimits{MaxDepth: new(int32(2)),
-		Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
-	create(t, root)
-	for _, below := range [][2]string{{"mid", "c"}, {"deep", "mid"}} {
-		sub := newChat(ns, below[0], "look")
-		sub.Spec.ParentRef = &v1beta1.ChatReference{Name: below[1]}
-		create(t, sub)
-		answers(t, assigned(t, ns, below[0], 1, 1), chattest.Says("So."), chattest.Costs(300))
-		waitForPhase(t, ns, below[0], v1beta1.ChatWaiting)
-	}
-	mid := chatIn(t, ns, "mid")
-	mid.Finalizers = append(mid.Finalizers, "example.com/keep") // It is there while the other one goes.
-	check.OK(t, cluster.Client.Update(t.Context(), mid))
-	remove(t, mid)
-	eventually(t, "the root has counted both", func() bool {
-		return cmp.Equal(chatIn(t, ns, "c").Status.DeletedCost, []v1beta1.Cost{{Currency: "USD", MicroUnits: 600}})
-	})
-	remove(t, chatIn(t, ns, "deep"))
-	eventually(t, "the chat below is gone", func() bool {
-		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "deep"},
-			&v1beta1.Chat{}))
-	})
-	check.Equal(t, "deleted chats have cost", 600, chatIn(t, ns, "c").Status.DeletedCost[0].MicroUnits)
-	patch(t, mid, `{"metadata":{"finalizers":null}}`)
-}
-
-func TestFamilyUnderABudgetGoesWithItsRoot(t *testing.T) {
-	ns := parallelBare(t)
-	create(t, modelConfig(ns, "default", func(s *v1beta1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
-	root := newChat(ns, "c", "first")
-	root.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
-	create(t, root)
-	sub := newChat(ns, "sub", "look")
-	sub.Spec.ParentRef = &v1beta1.ChatReference{Name: "c"}
-	create(t, sub)
-	answers(t, assigned(t, ns, "sub", 1, 1), chattest.Says("So."), chattest.Costs(300))
-	waitForPhase(t, ns, "sub", v1beta1.ChatWaiting)
-	if got := chatIn(t, ns, "sub").Finalizers; !slices.Contains(got, v1beta1.FinalizerCost) {
-		t.Errorf("the sub-chat has the finalizers %v", got)
-	}
-	remove(t, root)
-	eventually(t, "no chat is left", func() bool {
-		var left v1beta1.ChatList
-		return cluster.Client.List(t.Context(), &left, client.InNamespace(ns)) == nil && len(left.Items) == 0
-	})
 }
 
 func TestReachedBudgetHoldsTurnsUntilItIsRaised(t *testing.T) {

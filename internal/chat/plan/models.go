@@ -164,7 +164,7 @@ func effectiveBudgets(p *pass) []v1beta1.EffectiveBudget {
 	if limits := p.chat.Spec.Limits; limits != nil {
 		own = limits.Budget
 	}
-	return budget.Effective(own, cost.Sum(p.status().DeletedCost, p.facts.CostBelow), p.facts.BudgetsAbove)
+	return budget.Effective(own, cost.Sum(p.status().DeletedCost, p.facts.SubChatCosts.Below()), p.facts.BudgetsAbove)
 }
 
 // withPrices are the models whose prices the budgets of the chat need, in their order; all of them if none has such

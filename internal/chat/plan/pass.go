@@ -34,6 +34,8 @@ func Advance(f Facts) (Plan, error) {
 var steps = []func(*pass) error{
 	// Nothing else is possible in a combination that is no state.
 	repairState,
+	// What follows goes by the budgets.
+	countDeletedSubChats,
 	// What comes after this would find an archived chat, or one that was taken back and may work again.
 	archive,
 	// It is about the status as it was read: a cut of this pass marks other messages,

@@ -16,7 +16,8 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// settleReport computes the conditions, last, from all the rest.
+// settleReport computes the conditions, last, from all the rest. The record of sub-chats then depends on whether there
+// is something to write.
 func settleReport(p *pass) {
 	st := p.status()
 	if st.Phase == "" {
@@ -51,6 +52,7 @@ func settleReport(p *pass) {
 	settleRetention(p)
 	noticeRefusal(p)
 	noticeWait(p, mayEndAlone(&facts))
+	recordSubChatCosts(p)
 }
 
 // addHoldReasons adds what holds work that is due.

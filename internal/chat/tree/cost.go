@@ -20,87 +20,105 @@ type BudgetAbove struct {
 	Others []v1beta1.Cost
 }
 
-// CostBelow is what the chats below the chat have cost, without those that its status counts as deleted.
-func (f *Family) CostBelow(chat *v1beta1.Chat) []v1beta1.Cost {
-	return f.costOf(f.uncounted(chat, nil), "")
-}
-
 // BudgetsAbove are those that bind the chat, nearest first. above are the chats above it, with the settings in force.
 func (f *Family) BudgetsAbove(chat *v1beta1.Chat, above []*v1beta1.Chat) (all []BudgetAbove) {
 	for _, ancestor := range above {
-		limits := ancestor.Spec.Limits
-		if limits == nil || limits.Budget == nil {
+		if !hasBudget(ancestor) {
 			continue
 		}
-		family := append(f.uncounted(ancestor, nil), ancestor)
-		all = append(all, BudgetAbove{Chat: ancestor.Name, Budget: limits.Budget, Others: f.costOf(family, chat.Name)})
+		others := cost.Sum(ancestor.Status.Cost, ancestor.Status.DeletedCost)
+		for _, member := range f.CostsBelow(ancestor, nil).Now {
+			if member.UID != string(chat.UID) { // The chat knows its own cost better.
+				others = cost.Sum(others, member.Cost)
+			}
+		}
+		all = append(all, BudgetAbove{Chat: ancestor.Name, Budget: ancestor.Spec.Limits.Budget, Others: others})
 	}
 	return all
 }
 
-// CostOfDeletion is what a chat that is being deleted has cost, together with the chats below it, which are deleted
-// with it. Deletions that a chat above has counted are left out.
-func (f *Family) CostOfDeletion(chat *v1beta1.Chat, counted []string) []v1beta1.Cost {
-	return f.costOf(append(f.uncounted(chat, counted), chat), "")
+func hasBudget(chat *v1beta1.Chat) bool {
+	return chat.Spec.Limits != nil && chat.Spec.Limits.Budget != nil
 }
 
-// costOf is what the chats have cost, and those that were deleted below them. Of the one called self it leaves out what
-// that one has cost itself, which knows better.
-func (f *Family) costOf(chats []*v1beta1.Chat, self string) (sum []v1beta1.Cost) {
-	for _, member := range chats {
-		sum = cost.Sum(sum, member.Status.DeletedCost)
-		if member.Name != self {
-			sum = cost.Sum(sum, member.Status.Cost)
-		}
+// CountsSubChats reports whether a budget of the chat counts the chats below, or did when its status was written.
+func CountsSubChats(chat *v1beta1.Chat) bool {
+	return hasBudget(chat) || len(chat.Status.Internal.SubChatCosts) > 0
+}
+
+// Costs is what the chats below a chat with a budget have cost.
+type Costs struct {
+	// Now is the record that the chat's status should have.
+	Now []v1beta1.SubChatCost
+	// AtRest is the same, but of chats with a turn it has what the status has: their next step would outdate it.
+	AtRest []v1beta1.SubChatCost
+	// Deleted is what those have cost that the record no longer has because they were deleted.
+	Deleted []v1beta1.Cost
+}
+
+// Below is what the chats of the record have cost.
+func (c *Costs) Below() (sum []v1beta1.Cost) {
+	for _, entry := range c.Now {
+		sum = cost.Sum(sum, entry.Cost)
 	}
 	return sum
 }
 
-// uncounted are the chats below the chat but for those whose deletion is counted, by it, by a chat between or by the
-// caller, and those that are left of an earlier chat of the name of their parent; nor what is below those.
-func (f *Family) uncounted(chat *v1beta1.Chat, counted []string) (left []*v1beta1.Chat) {
-	below := f.Descendants(chat)
-	gone := map[string]bool{}
-	counted = slices.Concat(counted, chat.Status.Internal.CountedDeletions)
-	for _, member := range below {
-		counted = append(counted, member.Status.Internal.CountedDeletions...)
+// CostsBelow is what the chats below the chat have cost. isDeleted reports whether a chat of the record that is not
+// below it was deleted, and what it had cost then; nil: that is not known. Otherwise the family is older than the
+// record, which keeps its entry.
+func (f *Family) CostsBelow(chat *v1beta1.Chat, isDeleted func(v1beta1.SubChatCost) ([]v1beta1.Cost, bool)) (c Costs) {
+	below := f.below(chat)
+	for _, entry := range chat.Status.Internal.SubChatCosts {
+		member := below[entry.UID]
+		delete(below, entry.UID)
+		if member == nil && isDeleted != nil {
+			if last, deleted := isDeleted(entry); deleted {
+				c.Deleted = cost.Sum(c.Deleted, last)
+				continue
+			}
+		}
+		c.add(entry, member)
 	}
-	for _, member := range below { // Parents come before their children.
-		if gone[member.Spec.ParentRef.Name] || slices.Contains(counted, string(member.UID)) || !f.isOfItsParent(member) {
-			gone[member.Name] = true
+	for uid, member := range below {
+		c.add(v1beta1.SubChatCost{Name: member.Name, UID: uid}, member)
+	}
+	if !hasBudget(chat) {
+		c.Now, c.AtRest = nil, nil
+	}
+	return c
+}
+
+// add adds a chat to the record. before is what the record has of it, and member the chat; nil: it is missing.
+func (c *Costs) add(before v1beta1.SubChatCost, member *v1beta1.Chat) {
+	before = *before.DeepCopy()
+	now := before
+	if member != nil {
+		now.Cost = slices.Clone(member.Status.Cost) // The answer of the API server is decoded into it.
+	}
+	c.Now = append(c.Now, now)
+	if member == nil || !member.Status.Phase.HasTurn() {
+		before = now
+	}
+	c.AtRest = append(c.AtRest, before)
+}
+
+// below are the chats below the chat by UID. A chat whose parent was replaced by another one of its name is not among
+// them, nor is what is below it.
+func (f *Family) below(chat *v1beta1.Chat) map[string]*v1beta1.Chat {
+	below, left := map[string]*v1beta1.Chat{}, map[string]bool{}
+	for _, member := range f.Descendants(chat) { // Parents come before their children.
+		if left[member.Spec.ParentRef.Name] || !f.isOfItsParent(member) {
+			left[member.Name] = true
 			continue
 		}
-		left = append(left, member)
+		below[string(member.UID)] = member
 	}
-	return left
+	return below
 }
 
 // isOfItsParent reports whether the chat of the name of its parent is the one that the sub-chat began below.
 func (f *Family) isOfItsParent(sub *v1beta1.Chat) bool {
 	parent, began := f.byName[sub.Spec.ParentRef.Name], sub.Status.Internal.ParentUID
 	return parent != nil && (began == "" || began == string(parent.UID))
-}
-
-// AncestorsAlive are the chats above the chat, nearest first, up to one that is gone.
-func (f *Family) AncestorsAlive(chat *v1beta1.Chat) (above []*v1beta1.Chat) {
-	all, _ := f.Ancestors(chat)
-	for _, ancestor := range all {
-		if !f.isOfItsParent(chat) {
-			return above
-		}
-		above, chat = append(above, ancestor), ancestor
-	}
-	return above
-}
-
-// Payer is the nearest of the chats above that is not being deleted and has a budget: what a chat below it has cost
-// counts there once it is deleted. It is nil if there is none. above are the chats above, nearest first, with the
-// settings in force; between are those below the payer.
-func Payer(above []*v1beta1.Chat) (payer *v1beta1.Chat, between []*v1beta1.Chat) {
-	for i, ancestor := range above {
-		if limits := ancestor.Spec.Limits; ancestor.DeletionTimestamp.IsZero() && limits != nil && limits.Budget != nil {
-			return ancestor, above[:i]
-		}
-	}
-	return nil, nil
 }

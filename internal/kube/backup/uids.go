@@ -76,7 +76,9 @@ func (u uids) chatStatus(old, live *v1beta1.Chat, now time.Time) *v1beta1.ChatSt
 	u.replace(&st.Internal.ParentUID)
 	u.replace(&st.Internal.Turn.MessageUID)
 	u.commits(st.Internal.Tail)
-	st.Internal.CountedDeletions = nil // No chat that was being deleted is restored.
+	for i := range st.Internal.SubChatCosts {
+		u.replace(&st.Internal.SubChatCosts[i].UID)
+	}
 	st.ChatClass, st.Settings, st.NamespaceClass = nil, nil, nil
 	restartWaits(st, now)
 	conditions.Chat(st, conditions.ChatFacts{Restoring: true, Generation: live.Generation, Now: now})

@@ -27,7 +27,7 @@ var knownUIDs = map[string]bool{
 	"Chat.status.internal.parentUID":           true,
 	"Chat.status.internal.turn.messageUID":     true,
 	"Chat.status.internal.tail[].uid":          true,
-	"Chat.status.internal.countedDeletions":    false,
+	"Chat.status.internal.subChatCosts[].uid":  true,
 	"Chat.status.chatClass":                    false,
 	"Chat.status.chatClass.uid":                false,
 	"Chat.status.namespaceClass":               false,
@@ -91,7 +91,7 @@ func TestStoredObjectsChangeInKnownFieldsOnly(t *testing.T) {
 	u := uids{}
 	for _, uid := range []string{chat.Status.Root.UID, chat.Status.Internal.ParentUID,
 		chat.Status.Internal.Turn.MessageUID, chat.Status.Internal.Tail[0].UID, message.Spec.Generation.ChatUID,
-		message.Spec.Follows[0].UID, message.Status.ChatUID} {
+		message.Spec.Follows[0].UID, message.Status.ChatUID, chat.Status.Internal.SubChatCosts[0].UID} {
 		u[uid] = "new " + uid
 	}
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -108,7 +108,7 @@ func TestStoredObjectsChangeInKnownFieldsOnly(t *testing.T) {
 	diff("ChatMessage.spec", asJSON(t, message.Spec), asJSON(t, liveMessage.Spec), changed)
 	diff("ChatMessage.status", asJSON(t, message.Status), asJSON(t, liveMessage.Status), changed)
 	diff("ToolApproval.status", asJSON(t, approval.Status), asJSON(t, *u.approvalStatus(approval, approval)), changed)
-	want := []string{"Chat.status.internal.countedDeletions", "Chat.status.chatClass", "Chat.status.namespaceClass",
+	want := []string{"Chat.status.chatClass", "Chat.status.namespaceClass",
 		"Chat.status.settings", "Chat.status.conditions", "Chat.status.observedGeneration", "Chat.status.wait.for",
 		"Chat.status.wait.message", "Chat.status.wait.reason", "Chat.status.wait.since", "Chat.status.wait.until",
 		"Chat.status.requiresAction.deadline", "Chat.status.turn.waitingFor[].deadline", "Chat.status.generation.startedAt",

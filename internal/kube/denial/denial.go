@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/internal/kube/startup"
@@ -72,4 +73,17 @@ func IsNamespaceGone(err error) bool {
 	}
 	details := status.Status().Details
 	return details != nil && details.Group == "" && details.Kind == "namespaces"
+}
+
+// noRight is part of what the API server says if the caller lacks a right: forbiddenMessage of k8s.io/apiserver,
+// pkg/endpoints/handlers/responsewriters/errors.go.
+const noRight = `" cannot `
+
+// IsRemoval reports whether a request failed because something was removed that it needs: the kind or the namespace of
+// its object, or the service account or a right of the caller. All of them go while Parley is uninstalled.
+func IsRemoval(err error) bool {
+	isKindGone := meta.IsNoMatchError(err) ||
+		apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return isKindGone || IsNamespaceGone(err) || apierrors.IsUnauthorized(err) ||
+		apierrors.IsForbidden(err) && strings.Contains(err.Error(), noRight)
 }
