@@ -200,8 +200,9 @@ site: ## Build the site of the documentation in bin/site, with a folder for VERS
 	hack/site/build.sh '$(or $(VERSION),dev)' $(BIN)/site
 
 .PHONY: release-test
-release-test: ## Lint and test what makes a release, the chart, and the site. Not in CI.
+release-test: ## Lint and test what makes a release, the chart, the site, and the alerts with promtool. Not in CI.
 	@hack/setup.sh site
+	@hack/setup.sh alerts
 	cd hack/release && $(GOLANGCI_LINT) run && $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: release-check

@@ -237,7 +237,7 @@ func (f *flags) newManager(ctx context.Context, cfg *rest.Config) (ctrl.Manager,
 	if len(scope.Namespaces) > 0 {
 		namespace = scope.Namespaces[0] // The manager has its rights there.
 	}
-	return mgr, controllers.AddPoliciesCheck(mgr, namespace)
+	return mgr, controllers.AddPoliciesCheck(mgr, namespace, metrics.Registry)
 }
 
 // complete sets what follows from other flags, the environment and the cluster.

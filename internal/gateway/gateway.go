@@ -137,7 +137,8 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	relays := newRelays(config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log)
+	relays := newRelays(config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log,
+		config.Metrics.RelayFailed)
 	pods, err := newInformer(config.Sources.pods, config.Namespaces, &corev1.Pod{}, nil, addressOnly, relays.podChanged)
 	if err != nil {
 		return nil, err

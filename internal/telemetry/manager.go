@@ -12,6 +12,7 @@ import (
 // Manager is the manager's metrics. A nil one measures nothing.
 type Manager struct {
 	chats, waits                *prometheus.GaugeVec
+	oldest                      *oldestWaits
 	turns, attempts             *prometheus.CounterVec
 	turnDuration, stepDuration  *prometheus.HistogramVec
 	queueWait, capacityWait     *prometheus.HistogramVec
@@ -23,10 +24,12 @@ type Manager struct {
 
 // NewManager registers the manager's metrics. It panics if the registry has some of them already.
 func NewManager(registry prometheus.Registerer) *Manager {
-	m := metrics{registry}
+	m, oldest := metrics{registry}, newOldestWaits()
+	registry.MustRegister(oldest)
 	return &Manager{
-		chats: m.gauge(MetricChats, "Chats by phase; New: not read yet.", LabelPhase),
-		waits: m.gauge(MetricWaits, "Chats that wait, by what ends the wait (status.wait.for).", LabelFor),
+		oldest: oldest,
+		chats:  m.gauge(MetricChats, "Chats by phase; New: not read yet.", LabelPhase),
+		waits:  m.gauge(MetricWaits, "Chats that wait, by what ends the wait (status.wait.for).", LabelFor),
 		turns: m.counter(MetricTurns,
 			"Turns that ended: Answered, MaxTokensReached, Refused, StoppedAfterTool, MaxStepsReached, Interrupted, Failed "+
 				"with the reason of the error, Superseded by an edit or a deletion.", LabelResult,
@@ -83,10 +86,19 @@ func (m *Manager) Chats(phase string, n int) {
 	m.chats.WithLabelValues(phase).Add(float64(n))
 }
 
-// Waits adds n to the number of chats whose wait that ends.
-func (m *Manager) Waits(what string, n int) {
+// WaitBegan counts a chat as one that has waited for that since a time. Chat is any name that no other chat has.
+func (m *Manager) WaitBegan(what, chat string, since time.Time) {
 	if m != nil {
-		m.waits.WithLabelValues(what).Add(float64(n))
+		m.waits.WithLabelValues(what).Inc()
+		m.oldest.add(what, chat, since)
+	}
+}
+
+// WaitEnded counts a chat that WaitBegan has counted no longer.
+func (m *Manager) WaitEnded(what, chat string) {
+	if m != nil {
+		m.waits.WithLabelValues(what).Dec()
+		m.oldest.remove(what, chat)
 	}
 }
 
