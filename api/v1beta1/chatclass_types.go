@@ -43,6 +43,10 @@ type ChatClassSpec struct {
 	// +optional
 	SpareGenerationPods int32 `json:"spareGenerationPods,omitempty"`
 
+	// keep is how many of its chats are kept at rest, whatever their retention says. Default: all.
+	// +optional
+	Keep *ChatKeep `json:"keep,omitempty"`
+
 	// defaults is what its chats have where they say nothing themselves. Of tools, advisor, subAgents, compaction
 	// and limits each field counts for itself; any other field of a chat takes the place of this one as a whole.
 	// +optional

@@ -82,7 +82,7 @@ func New(o Options) *Reconciler {
 		gatherer: newGatherer(&o, remembered),
 		servers:  &servers{live: o.Live, mapper: o.Client.RESTMapper()},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
-		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits},
+		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits, now: o.Now},
 	}
 }
 

@@ -49,11 +49,11 @@ func (a *actuator) deleteExpired(ctx context.Context, chat *v1beta1.Chat) (delet
 	return true, nil
 }
 
-// expired tells that a chat was deleted by its retention: by then it is gone, and nothing else could say why.
+// expired reports that a chat was deleted by its retention: by then it is gone, and nothing else could say why.
 func (o *observer) expired(ctx context.Context, chat *v1beta1.Chat) {
-	rested := chat.Spec.Retention.DeleteAfter()
+	rested := o.now().Sub(chat.Status.IdleSince.Time).Truncate(time.Second)
 	log.FromContext(ctx).Info("deleted a chat that has expired", "restedFor", rested.String())
 	o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1beta1.EventExpired),
-		string(v1beta1.EventActionDelete), "The chat had rested for %s (spec.retention, or that of its ChatClass) and was "+
-			"deleted with all below it", rested)
+		string(v1beta1.EventActionDelete), "The chat had rested for %s (spec.retention, or retention or keep of its ChatClass) "+
+			"and was deleted with all below it", rested)
 }

@@ -68,7 +68,7 @@ func newGatherer(o *Options, m *memory) *gatherer {
 		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now,
 		classes: newClassLister(o),
 		models:  modelReader{cache: o.Client, live: o.Live, calls: o.Calls},
-		family:  familyReader{cache: o.Client, live: o.Live, written: &m.written},
+		family:  familyReader{cache: o.Client, live: o.Live, written: &m.written, idle: &m.idle},
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 type familyReader struct {
 	cache, live client.Reader
 	written     *written
+	idle        *idleChats
 }
 
 // readFamily reads what the chats above and below mean for this one.

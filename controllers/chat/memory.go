@@ -18,6 +18,7 @@ type memory struct {
 	deleted deleted
 	chains  chains
 	waits   reportedWaits
+	idle    idleChats
 }
 
 // forget drops a chat that is gone.

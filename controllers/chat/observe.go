@@ -26,6 +26,7 @@ type observer struct {
 	metrics  *telemetry.Manager
 	tracer   *tracing.Tracer
 	waits    *reportedWaits
+	now      func() time.Time
 }
 
 // observe logs and counts what the write of the chat did, makes the spans of the turns that it ended,

@@ -73,6 +73,8 @@ type Facts struct {
 	// nothing. AtWorkBelow is true while one of them has.
 	IdleBelow   time.Time
 	AtWorkBelow bool
+	// Surplus is true when the chat's class keeps enough other chats that came to rest later.
+	Surplus bool
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
 	// to generate then.
 	Pod string
