@@ -24,7 +24,16 @@ type ChatRetention struct {
 	// +kubebuilder:validation:Maximum=315360000
 	// +optional
 	DeleteFailedAfterSeconds *int32 `json:"deleteFailedAfterSeconds,omitempty"`
+
+	// archive writes the chat and all below it to object storage before it is deleted after a time at rest, or because its
+	// class keeps enough others. Until that has succeeded the chat is kept, and its condition ArchiveUnavailable says why.
+	// Default: false.
+	// +optional
+	Archive *bool `json:"archive,omitempty"`
 }
+
+// Archives reports whether the chat is archived before it is deleted by its retention.
+func (r *ChatRetention) Archives() bool { return r != nil && r.Archive != nil && *r.Archive }
 
 // DeleteAfter is how long a chat is kept at rest whose last turn failed or did not; zero: for good.
 func (r *ChatRetention) DeleteAfter(failed bool) time.Duration {

@@ -95,6 +95,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		g.readApprovals,
 		g.family.readSubChats,
 		g.family.readRest,
+		g.memory.archives.readFailure,
 		g.models.readAdvisor,
 	} {
 		if err := read(ctx, s); err != nil {

@@ -19,6 +19,8 @@ type memory struct {
 	chains  chains
 	waits   reportedWaits
 	idle    idleChats
+	// archives are the chats that could not be archived.
+	archives archiveFailures
 }
 
 // forget drops a chat that is gone.
@@ -27,6 +29,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.deleted.forget(key)
 	m.chains.forget(key)
 	m.waits.forget(key)
+	m.archives.forget(key)
 }
 
 // chains remembers the UIDs of the chats whose histories were found whole, so that one is looked at only when this

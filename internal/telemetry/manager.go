@@ -19,6 +19,7 @@ type Manager struct {
 	commitLatency               *prometheus.HistogramVec
 	rejected, refused, toolCall *prometheus.CounterVec
 	retries, compactions        *prometheus.CounterVec
+	archived                    *prometheus.CounterVec
 	bounds                      bounds
 }
 
@@ -57,6 +58,8 @@ func NewManager(registry prometheus.Registerer) *Manager {
 		compactions: m.counter(MetricCompactions,
 			"Compactions by the model for the summary: success, error with its reason, cancelled.",
 			LabelProvider, LabelModel, LabelResult, LabelReason),
+		archived: m.counter(MetricArchivedChats,
+			"Chats that were written to object storage before their deletion, by result: success or error.", LabelResult),
 		refused:  refusedResults(m),
 		toolCall: toolCalls(m),
 	}
@@ -156,6 +159,13 @@ func (m *Manager) Compacted(provider, model, result, reason string) {
 	if m != nil {
 		m.compactions.WithLabelValues(m.bounds.provider.of(provider), m.bounds.model.of(model), result,
 			m.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// Archived counts a chat that was archived, or was not; result is one of the Archive constants.
+func (m *Manager) Archived(result string) {
+	if m != nil {
+		m.archived.WithLabelValues(result).Inc()
 	}
 }
 

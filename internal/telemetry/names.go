@@ -18,6 +18,7 @@ const (
 	MetricRejectedMessages = "parley_rejected_messages_total"
 	MetricRetries          = "parley_retries_total"
 	MetricCompactions      = "parley_compactions_total"
+	MetricArchivedChats    = "parley_archived_chats_total"
 )
 
 // Metrics of the gate that chats pass before they generate, in the manager.
@@ -125,6 +126,9 @@ const (
 	CompactionSucceeded = "success"
 	CompactionFailed    = "error"
 	CompactionCancelled = "cancelled"
+	// Results of archiving a chat.
+	ArchiveSucceeded = "success"
+	ArchiveFailed    = "error"
 )
 
 // Spans. Those of model and tool calls are named as the GenAI conventions say, by operation and model or tool.

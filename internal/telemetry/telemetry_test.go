@@ -41,6 +41,7 @@ func programs(say string) map[string]*prometheus.Registry {
 	m.MessageRejected(say)
 	m.ResultRefused(say)
 	m.Retried(say, say)
+	m.Archived(telemetry.ArchiveFailed)
 	m.Compacted(say, say, telemetry.CompactionFailed, say)
 	m.ClientCalls(telemetry.CallCancelled, 2)
 
@@ -121,6 +122,7 @@ func TestNobodyHasToMeasure(*testing.T) {
 	m.ResultRefused("")
 	m.ClientCalls("", 1)
 	m.Retried("", "")
+	m.Archived("")
 	m.Compacted("", "", "", "")
 	var g *telemetry.Generator
 	g.AttemptBegan()()

@@ -31,7 +31,7 @@ func boundLimits(own, most *v1beta1.ChatLimits) *v1beta1.ChatLimits {
 	}
 }
 
-// boundRetention is a retention that keeps chats no longer than the longest there may be.
+// boundRetention is a retention that keeps chats no longer than the longest there may be, and archives them if it must.
 func boundRetention(own, most *v1beta1.ChatRetention) *v1beta1.ChatRetention {
 	if *most == (v1beta1.ChatRetention{}) {
 		return own
@@ -45,6 +45,10 @@ func boundRetention(own, most *v1beta1.ChatRetention) *v1beta1.ChatRetention {
 	bounded := &v1beta1.ChatRetention{
 		DeleteAfterSeconds:       atMost(r.DeleteAfterSeconds, most.DeleteAfterSeconds, forGood),
 		DeleteFailedAfterSeconds: atMost(failed, mostFailed, forGood),
+		Archive:                  r.Archive,
+	}
+	if most.Archives() {
+		bounded.Archive = most.Archive
 	}
 	if ptr.Equal(bounded.DeleteAfterSeconds, bounded.DeleteFailedAfterSeconds) {
 		bounded.DeleteFailedAfterSeconds = nil

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/conditions"
 )
 
 // settleRetention says since when the chat rests and when it expires. It expires in a pass that finds both said:
@@ -19,10 +21,13 @@ func settleRetention(p *pass) {
 	st, before := p.status(), p.chat.Status.ExpiresAt
 	st.IdleSince, st.ExpiresAt = idleSince(p), nil
 	at := expiresAt(p)
+	if !at.IsZero() {
+		st.ExpiresAt = new(metav1.NewTime(at))
+	}
+	settleArchive(p)
 	if at.IsZero() {
 		return
 	}
-	st.ExpiresAt = new(metav1.NewTime(at))
 	switch left := at.Sub(p.facts.Now); {
 	case left > 0:
 		p.plan.Again = Sooner(p.plan.Again, left)
@@ -30,6 +35,23 @@ func settleRetention(p *pass) {
 		p.plan.Expires = true
 	default:
 		p.plan.Again = time.Nanosecond
+	}
+}
+
+// settleArchive records why the chat that is to be deleted is kept. What another manager recorded stays until this one
+// has tried.
+func settleArchive(p *pass) {
+	st, failed := p.status(), p.facts.ArchiveFailed
+	due := st.ExpiresAt != nil && !st.ExpiresAt.After(p.facts.Now) && p.chat.Spec.Retention.Archives()
+	if !due || failed.Reason != "" {
+		if !due {
+			failed = ArchiveFailure{}
+		}
+		conditions.MarkArchive(st, failed.Reason, failed.Message, p.facts.Now)
+	}
+	if c := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionArchiveUnavailable); c != nil {
+		st.Wait = &v1beta1.ChatWait{For: v1beta1.WaitForArchiveStore, Reason: c.Reason, Message: c.Message,
+			Since: c.LastTransitionTime}
 	}
 }
 
