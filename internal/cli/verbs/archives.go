@@ -6,15 +6,18 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/kube/backup"
 )
 
 // newArchives is a noun, because the verb archive sets spec.archived of a chat in the cluster.
@@ -23,7 +26,7 @@ func newArchives(o *options) *cobra.Command {
 	list := func(ctx context.Context, s *session, _ []string) error { return listArchives(ctx, s, created) }
 	cmd := &cobra.Command{
 		Use:   "archives",
-		Short: "List, read and delete chats that were archived before their deletion",
+		Short: "List, read, restore and delete chats that were archived before their deletion",
 		Long: "Lists the chats of the namespace that were written to object storage before their retention deleted them. " +
 			"The gateway reads the storage, and asks the API server whether you may list, get or delete chats/archive. " +
 			"Chats in the cluster that are archived (kubectl chat archive) are not among them: see kubectl chat ls --all.",
@@ -45,6 +48,10 @@ func newArchives(o *options) *cobra.Command {
 				"get prints them.",
 			Example: "  kubectl chat archives get triage > triage.json", Args: cobra.ExactArgs(1),
 			RunE: o.archived(getArchive, render.FormatJSON)},
+		&cobra.Command{Use: "restore CHAT[/UID]", Short: "Restore an archived chat",
+			Long: "Restores an archived chat and its sub-chats into the cluster, as kubectl chat restore does. No model is asked " +
+				"again. The archive stays. Takes the verb restore on chats (ClusterRole parley-restore).",
+			Example: "  kubectl chat archives restore triage", Args: cobra.ExactArgs(1), RunE: o.archived(restoreArchive)},
 		&cobra.Command{Use: "delete CHAT[/UID]", Short: "Delete an archived chat",
 			Long:    "Deletes the archive of a chat from the object storage. That cannot be undone.",
 			Example: "  kubectl chat archives delete triage", Args: cobra.ExactArgs(1), RunE: o.archived(deleteArchive)},
@@ -125,6 +132,23 @@ func getArchive(ctx context.Context, s *session, args []string) error {
 		}
 		return n.ReadArchive(ctx, a.Chat, a.UID, s.Out)
 	})
+}
+
+func restoreArchive(ctx context.Context, s *session, args []string) error {
+	var b backup.Backup
+	err := s.onArchives(ctx, func(n client.Namespace) error {
+		a, err := findArchive(ctx, n, args[0])
+		if err != nil {
+			return err
+		}
+		from, to := io.Pipe()
+		go func() { to.CloseWithError(n.ReadArchive(ctx, a.Chat, a.UID, to)) }()
+		return b.Add(from)
+	})
+	if err != nil {
+		return err
+	}
+	return restoreBackup(ctx, s, &b, backup.Options{Namespace: s.Namespace, Now: time.Now})
 }
 
 func deleteArchive(ctx context.Context, s *session, args []string) error {

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/archive"
@@ -55,4 +56,10 @@ func TestArchivesAreListedPrintedAndDeleted(t *testing.T) {
 	run("archives", "delete", "old/u1").shows("archive of chat old deleted\n")
 	run("archives", "get", "old/u1").exits(exitNotFound, "there is no archive of chat old/u1")
 	run("archives", "get", "old").succeeds()
+	run("archives", "restore", "old").shows("Chat old in namespace " + p.namespace + " restored, with 0 messages\n")
+	var restored v1beta1.Chat
+	check.OK(t, p.c.Get(t.Context(), client.ObjectKey{Namespace: p.namespace, Name: "old"}, &restored))
+	if restored.UID == "u3" || restored.Status.Title != "Why" {
+		t.Errorf("restored is %+v", restored)
+	}
 }

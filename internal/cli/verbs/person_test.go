@@ -84,6 +84,8 @@ func newPerson(t *testing.T) *person {
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatclasses"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/archive"}, Verbs: []string{"get", "list", "delete"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"restore"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 	}})
 	p.create(&rbacv1.RoleBinding{ObjectMeta: p.meta("person"),
