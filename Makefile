@@ -200,8 +200,9 @@ site: ## Build the site of the documentation in bin/site, with a folder for VERS
 	hack/site/build.sh '$(or $(VERSION),dev)' $(BIN)/site
 
 .PHONY: release-test
-release-test: ## Lint and test what makes a release, the chart, and the site. Not in CI.
+release-test: ## Lint and test what makes a release, the chart, the site, and the alerts with promtool. Not in CI.
 	@hack/setup.sh site
+	@hack/setup.sh alerts
 	cd hack/release && $(GOLANGCI_LINT) run && $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: release-check
@@ -235,6 +236,7 @@ verify: ## Check that generated files and go.mod are fresh.
 lint: ## Run the linters, "go vet" among them, on every module.
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
+	cd test/archive && $(GOLANGCI_LINT) run
 	cd test/gitops && $(GOLANGCI_LINT) run
 	cd test/dashboards && $(GOLANGCI_LINT) run
 
@@ -312,6 +314,10 @@ explore: envtest-assets ## Draw new random conversations, and compare the operat
 .PHONY: test-gitops
 test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+
+.PHONY: test-archive
+test-archive: envtest-assets ## Archive chats to an S3 server that verifies signatures and checksums. A module of its own. Not in CI.
+	cd test/archive && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 # What a dashboard may say, as Grafana's own types of npm have it. Grafana itself is not run.
 GRAFANA := $(BIN)/grafana

@@ -5,9 +5,13 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,11 +19,14 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/startup"
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/internal/telemetry"
 )
 
 const (
 	// probeInterval is the pause between two checks of the policies.
 	probeInterval = time.Second
+	// watchInterval is the pause between two checks of a ready manager.
+	watchInterval = time.Minute
 	// policiesTimeout is how long the manager waits if no policy refuses: an administrator may have removed them.
 	policiesTimeout = 10 * time.Second
 )
@@ -28,11 +35,41 @@ const (
 // does not refuse all chats because it is starting. So a completed rollout of the manager means that chats can be
 // created. The check tries that with dry runs in a namespace where the manager has its rights. It runs once: a later
 // start of the API server makes no manager unready, because programs retry then.
-func AddPoliciesCheck(mgr ctrl.Manager, namespace string) error {
-	if err := newPoliciesCheck(mgr.GetClient(), namespace).addTo(mgr, "policies"); err != nil {
+//
+// Metrics show from then on whether the policies are still enforced, as of the last minute.
+func AddPoliciesCheck(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) error {
+	watch := &policiesWatch{dry: client.NewDryRunClient(mgr.GetClient()), namespace: namespace}
+	err := errors.Join(newPoliciesCheck(mgr.GetClient(), namespace).addTo(mgr, "policies"), mgr.Add(watch),
+		telemetry.RegisterPolicies(registry, watch.missing.Load))
+	if err != nil {
 		return fmt.Errorf("adding the check of the admission policies: %w", err)
 	}
 	return nil
+}
+
+// policiesWatch checks again and again whether the admission policies are enforced.
+type policiesWatch struct {
+	dry       client.Client
+	namespace string
+	missing   atomic.Bool
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*policiesWatch) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable. A check without a clear answer changes nothing.
+func (w *policiesWatch) Start(ctx context.Context) error {
+	for {
+		switch err := probe(ctx, w.dry, w.namespace, false); {
+		case err == nil:
+			w.missing.Store(true)
+		case apierrors.IsForbidden(err) && !startup.IsRefusal(err):
+			w.missing.Store(false)
+		}
+		if retry.Sleep(ctx, watchInterval) != nil {
+			return nil
+		}
+	}
 }
 
 func newPoliciesCheck(c client.Client, namespace string) *readiness {

@@ -6,8 +6,10 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +75,22 @@ func TestManagersAreReadyOncePoliciesAreInForce(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestMissingPoliciesAreReportedUntilTheyReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		watch := &policiesWatch{dry: apiServer(denied, nil, starting, denied), namespace: "ns"}
+		ended := make(chan error, 1)
+		go func() { ended <- watch.Start(ctx) }()
+		for i, want := range []bool{false, true, true, false} {
+			synctest.Wait()
+			check.Equal(t, fmt.Sprintf("missing after check %d", i), want, watch.missing.Load())
+			<-time.After(watchInterval)
+		}
+		cancel()
+		check.OK(t, <-ended)
+	})
 }
 
 func TestACheckOfPoliciesEndsWithItsContext(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"parley.dev/parley/controllers/chatquota"
 	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/controllers/workspace"
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/capacity"
 	"parley.dev/parley/internal/pods/modellimits"
@@ -60,6 +61,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Now returns the current time.
 	Now func() time.Time
+	// Archive is where chats are archived before their retention deletes them; nil: nowhere.
+	Archive *archive.Store
 	// Tracer makes the spans of turns; nil: there are none.
 	Tracer *tracing.Tracer
 }
@@ -105,6 +108,7 @@ func setup(mgr ctrl.Manager, o Options, informers cache.Informers, others cache.
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Informers: informers,
 			Recorder: mgr.GetEventRecorder("parley-chat"), Pods: pods, Gate: gate, LoadLimits: quotas.Load,
 			Calls: calls, Elsewhere: others, Workers: o.Workers, Now: o.Now, Metrics: measures, Tracer: o.Tracer,
+			Archive: o.Archive,
 		}),
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers,
 			ReportAfter: o.ReportAfter, Now: o.Now, Metrics: measures},

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing: what the local cluster is built and run with, with the argument "tests"
 # what the tests need in addition, with "release" what the check of a release needs, with "site" what the site of the
-# documentation needs, and with "install" what the tests of installations need.
+# documentation needs, with "alerts" what the test of the alerts needs, and with "install" what the tests of installations
+# need.
 set -euo pipefail
 
 packages=(
@@ -26,6 +27,10 @@ fi
 
 if [ "${1:-}" = site ]; then
   packages+=(hugo) # makes the site of the documentation
+fi
+
+if [ "${1:-}" = alerts ]; then
+  packages+=(prometheus) # promtool runs the tests of rules
 fi
 
 if [ "${1:-}" = install ]; then
@@ -54,7 +59,7 @@ say "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 # A package of a server starts it, unless this program says that it may not.
 policy=/usr/sbin/policy-rc.d
-if [ "${1:-}" = install ] && [ ! -e $policy ]; then
+if [[ "${1:-}" =~ ^(install|alerts)$ ]] && [ ! -e $policy ]; then
   printf '#!/bin/sh\nexit 101\n' >$policy
   chmod +x $policy
   trap 'rm $policy' EXIT

@@ -35,12 +35,20 @@ const (
 	// spec.kubernetes.serviceAccountName at the newest reply; the message has the cause, and the commands that fix it:
 	// docs/how-to/kubernetes.md. Its reason is TokenForbidden or TokenFailed. It is absent otherwise.
 	ConditionKubernetesUnavailable = "KubernetesUnavailable"
+	// ConditionArchiveUnavailable of a Chat is True while it is kept although its retention is over, because it cannot be
+	// archived: its reason is ArchiveNotConfigured or ArchiveWriteFailed. It is absent otherwise.
+	ConditionArchiveUnavailable = "ArchiveUnavailable"
 )
 
 // Reasons of a Chat's conditions, next to every ErrorReason, which is a reason of Ready (False) and Stalled (True), and
 // every MCPServerReason, which is one of MCPServersUnavailable (True), every ProviderToolReason, which is one of
 // ProviderToolsUnavailable (True), and every KubernetesReason, which is one of KubernetesUnavailable (True).
 const (
+	// ReasonArchiveNotConfigured surfaces in ArchiveUnavailable (True) while the manager has no object storage.
+	ReasonArchiveNotConfigured ConditionReason = "ArchiveNotConfigured"
+	// ReasonArchiveWriteFailed surfaces in ArchiveUnavailable (True) after the archive could not be written, or was not the
+	// same when it was read back. The manager tries again.
+	ReasonArchiveWriteFailed ConditionReason = "ArchiveWriteFailed"
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"
 	// ReasonStarting surfaces in Ready (Unknown) and Reconciling (True) while the first message is created from

@@ -206,7 +206,7 @@ type ChatStatus struct {
 
 	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable, ModelConfigFallback,
 	// SettingsIgnored, MCPServersUnavailable, ProviderToolsUnavailable,
-	// KubernetesUnavailable, OutputReady.
+	// KubernetesUnavailable, OutputReady, ArchiveUnavailable.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -6,7 +6,7 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // WaitFor is what ends a wait of a chat.
-// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget;Restore
+// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget;Restore;ArchiveStore
 type WaitFor string
 
 const (
@@ -50,13 +50,15 @@ const (
 	WaitForBudget WaitFor = "Budget"
 	// WaitForRestore ends when the restore of the chat is finished.
 	WaitForRestore WaitFor = "Restore"
+	// WaitForArchiveStore ends when the object storage accepts the archive of a chat that is to be deleted.
+	WaitForArchiveStore WaitFor = "ArchiveStore"
 )
 
 // NeedsPerson reports whether the wait ends only when a person does something.
 func (w WaitFor) NeedsPerson() bool {
 	switch w {
 	case WaitForClientResult, WaitForRetry, WaitForCapacity, WaitForModel, WaitForPod, WaitForWorkspace,
-		WaitForMCPServers, WaitForSubChats, WaitForRestore:
+		WaitForMCPServers, WaitForSubChats, WaitForRestore, WaitForArchiveStore:
 		return false
 	}
 	return w != ""
@@ -68,12 +70,12 @@ type ChatWait struct {
 	// +required
 	For WaitFor `json:"for"`
 
-	// reason is that of condition Ready.
+	// reason is that of condition Ready; of a chat that waits for its archive, that of ArchiveUnavailable.
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Reason string `json:"reason"`
 
-	// message says what the chat waits for, why, and what to do. It is that of condition Ready.
+	// message says what the chat waits for, why, and what to do. It is that of the same condition.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Message string `json:"message,omitempty"`

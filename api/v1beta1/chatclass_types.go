@@ -43,6 +43,10 @@ type ChatClassSpec struct {
 	// +optional
 	SpareGenerationPods int32 `json:"spareGenerationPods,omitempty"`
 
+	// keep is how many of its chats are kept at rest, whatever their retention says. Default: all.
+	// +optional
+	Keep *ChatKeep `json:"keep,omitempty"`
+
 	// defaults is what its chats have where they say nothing themselves. Of tools, advisor, subAgents, compaction
 	// and limits each field counts for itself; any other field of a chat takes the place of this one as a whole.
 	// +optional
@@ -106,8 +110,8 @@ type ChatRestrictions struct {
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
 
-	// retention is the longest that chats may be kept at rest, and counts where neither a chat nor defaults says less.
-	// Default: no bounds.
+	// retention is the longest that chats may be kept at rest, and counts where neither a chat nor defaults says less. With
+	// archive: true all are archived. Default: no bounds.
 	// +optional
 	Retention *ChatRetention `json:"retention,omitempty"`
 

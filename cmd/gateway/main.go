@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
 	operations "parley.dev/parley/internal/gateway/rest"
@@ -48,6 +49,7 @@ type config struct {
 	namespace, account          string
 	namespaces                  []string
 	tlsCert, tlsKey             string
+	archiveURL                  string
 	relayPort                   int
 	auth                        auth.Options
 	limits                      gateway.Limits
@@ -125,6 +127,12 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.tlsCert, "tls-cert-file", "",
 		"PEM file with the certificate to serve with; read again when it changes; empty: plain HTTP")
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "PEM file with the certificate's key")
+	c.archiveURL = os.Getenv("PARLEY_ARCHIVE_URL")
+	flags.Func("archive-url", "`URL` of the bucket that the manager archives chats to; default: $PARLEY_ARCHIVE_URL",
+		func(value string) error {
+			c.archiveURL = value
+			return nil
+		})
 	c.callers(flags)
 	if err := namespaces(os.Getenv("PARLEY_NAMESPACES")); err != nil {
 		return c, fmt.Errorf("$PARLEY_NAMESPACES: %w", err)
@@ -176,6 +184,10 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 	if err != nil {
 		return nil, err
 	}
+	store, err := archive.Open(context.Background(), c.archiveURL)
+	if err != nil {
+		return nil, err
+	}
 	c.auth.Now = time.Now
 	get := func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {
 		return chats.Messages(namespace).Get(ctx, name)
@@ -188,6 +200,7 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 		Sources:    gateway.NewSources(chats, core.CoreV1().RESTClient()),
 		GetMessage: get, CachedMessage: cached,
 		Callers:    callers,
+		Archive:    store,
 		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),
 		RelayPort:  c.relayPort,
 		RelayToken: mintFor(core, c.namespace, c.account),

@@ -25,6 +25,7 @@ import (
 
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/controllers/generationpod"
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/placement"
@@ -44,6 +45,7 @@ type flags struct {
 	recordings, tracePods, verbose bool
 	profiling, leaderElect         bool
 	advisorUses                    int
+	archiveURL                     string
 }
 
 func main() {
@@ -94,11 +96,13 @@ func main() {
 			"on no other")
 	flag.StringVar((*string)(&o.Workspaces.Placement), "workspace-agent", "",
 		"how the agent comes into workspaces: ImageVolume or InitContainer; default: ImageVolume from Kubernetes 1.36 on")
+	text(&f.archiveURL, "archive-url", "`URL` of the bucket that chats are archived to before their retention deletes "+
+		"them, such as s3://bucket?region=eu-central-1 or azblob://container; default: $PARLEY_ARCHIVE_URL")
 	flag.BoolVar(&f.profiling, "profiling", false,
 		"serve profiles of this program at the metrics address, and have generation pods serve theirs")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
 	err := errors.Join(fromEnv("shard", "PARLEY_SHARD"), fromEnv("total-shards", "PARLEY_TOTAL_SHARDS"),
-		fromEnv("namespaces", "PARLEY_NAMESPACES"))
+		fromEnv("namespaces", "PARLEY_NAMESPACES"), fromEnv("archive-url", "PARLEY_ARCHIVE_URL"))
 	version.AddFlag(flag.CommandLine, "manager")
 	flag.Parse()
 	if err == nil {
@@ -211,6 +215,9 @@ func run(ctx context.Context, f flags) error {
 	defer tracer.Close(ctx)
 	f.complete(cluster)
 	f.controllers.Tracer = tracer
+	if f.controllers.Archive, err = archive.Open(ctx, f.archiveURL); err != nil {
+		return err
+	}
 	mgr, err := f.newManager(ctx, cfg)
 	if err != nil {
 		return err
@@ -236,7 +243,7 @@ func (f *flags) newManager(ctx context.Context, cfg *rest.Config) (ctrl.Manager,
 	if len(scope.Namespaces) > 0 {
 		namespace = scope.Namespaces[0] // The manager has its rights there.
 	}
-	return mgr, controllers.AddPoliciesCheck(mgr, namespace)
+	return mgr, controllers.AddPoliciesCheck(mgr, namespace, metrics.Registry)
 }
 
 // complete sets what follows from other flags, the environment and the cluster.

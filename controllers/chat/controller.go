@@ -16,8 +16,10 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/pods/capacity"
 	"parley.dev/parley/internal/pods/modellimits"
 	"parley.dev/parley/internal/pods/placement"
@@ -49,6 +51,8 @@ type Options struct {
 	// Elsewhere reads the chats that other managers drive, as far as they are at work; nil: there are none. The gate
 	// counts them.
 	Elsewhere ctrlcache.Cache
+	// Archive is where chats are archived before their retention deletes them; nil: nowhere.
+	Archive *archive.Store
 	// Workers is how many chats are reconciled at once.
 	Workers int
 	// Now returns the current time.
@@ -68,6 +72,7 @@ type Reconciler struct {
 	gatherer *gatherer
 	servers  *servers
 	actuator *actuator
+	archiver *archiver
 	observer *observer
 }
 
@@ -82,7 +87,9 @@ func New(o Options) *Reconciler {
 		gatherer: newGatherer(&o, remembered),
 		servers:  &servers{live: o.Live, mapper: o.Client.RESTMapper()},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
-		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits},
+		archiver: &archiver{store: o.Archive, live: o.Live, metrics: o.Metrics, now: o.Now,
+			running: limit.New(archivesAtOnce), failures: &remembered.archives},
+		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits, now: o.Now},
 	}
 }
 

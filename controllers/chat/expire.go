@@ -20,7 +20,8 @@ import (
 // lookAtRest is when to look again at a chat that the API server shows at work and the cache at rest: 1 s.
 const lookAtRest = time.Second
 
-// expire deletes a chat that has rested for long enough, if the API server agrees that it rests.
+// expire deletes a chat that has rested for long enough, if the API server agrees that it rests, and archives it before
+// if its retention asks for that.
 func (r *Reconciler) expire(ctx context.Context, s *scope) (ctrl.Result, error) {
 	rests, err := r.gatherer.stillRests(ctx, s)
 	if err != nil {
@@ -28,6 +29,15 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) (ctrl.Result, error) 
 	}
 	if !rests {
 		return ctrl.Result{RequeueAfter: lookAtRest}, nil
+	}
+	if s.facts.Chat.Spec.Retention.Archives() {
+		if again, err := r.archiver.archive(ctx, s.facts.Chat); err != nil || again > 0 {
+			return ctrl.Result{RequeueAfter: again}, err
+		}
+		// While it was written, people could say something to a chat below it.
+		if rests, err := r.gatherer.stillRests(ctx, s); err != nil || !rests {
+			return ctrl.Result{RequeueAfter: lookAtRest}, err
+		}
 	}
 	deleted, err := r.actuator.deleteExpired(ctx, s.facts.Chat)
 	if deleted {
@@ -49,11 +59,11 @@ func (a *actuator) deleteExpired(ctx context.Context, chat *v1beta1.Chat) (delet
 	return true, nil
 }
 
-// expired tells that a chat was deleted by its retention: by then it is gone, and nothing else could say why.
+// expired reports that a chat was deleted by its retention: by then it is gone, and nothing else could say why.
 func (o *observer) expired(ctx context.Context, chat *v1beta1.Chat) {
-	rested := chat.Spec.Retention.DeleteAfter()
+	rested := o.now().Sub(chat.Status.IdleSince.Time).Truncate(time.Second)
 	log.FromContext(ctx).Info("deleted a chat that has expired", "restedFor", rested.String())
 	o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1beta1.EventExpired),
-		string(v1beta1.EventActionDelete), "The chat had rested for %s (spec.retention, or that of its ChatClass) and was "+
-			"deleted with all below it", rested)
+		string(v1beta1.EventActionDelete), "The chat had rested for %s (spec.retention, or retention or keep of its ChatClass) "+
+			"and was deleted with all below it", rested)
 }

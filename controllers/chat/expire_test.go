@@ -44,7 +44,7 @@ func expired(t *testing.T) *world {
 func (w *world) later(by time.Duration) {
 	o := w.options
 	o.Now = func() time.Time { return now.Add(by) }
-	o.Recorder = events.NewFakeRecorder(1)
+	o.Recorder = events.NewFakeRecorder(9)
 	w.Reconciler = New(o)
 }
 
@@ -85,8 +85,8 @@ func TestExpiredChatIsDeletedWithEvent(t *testing.T) {
 	}
 	select {
 	case event := <-w.options.Recorder.(*events.FakeRecorder).Events:
-		if event != "Normal Expired The chat had rested for 1m0s (spec.retention, or that of its ChatClass) and was "+
-			"deleted with all below it" {
+		if event != "Normal Expired The chat had rested for 1m0s (spec.retention, or retention or keep of its ChatClass) "+
+			"and was deleted with all below it" {
 			t.Errorf("the Event is %q", event)
 		}
 	default:

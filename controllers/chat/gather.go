@@ -68,7 +68,8 @@ func newGatherer(o *Options, m *memory) *gatherer {
 		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now,
 		classes: newClassLister(o),
 		models:  modelReader{cache: o.Client, live: o.Live, calls: o.Calls},
-		family:  familyReader{cache: o.Client, live: o.Live, written: &m.written, costs: &m.costs},
+		family: familyReader{cache: o.Client, live: o.Live, written: &m.written, costs: &m.costs,
+			idle: &m.idle},
 	}
 }
 
@@ -95,6 +96,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		g.readApprovals,
 		g.family.readSubChats,
 		g.family.readRest,
+		g.memory.archives.readFailure,
 		g.models.readAdvisor,
 	} {
 		if err := read(ctx, s); err != nil {

@@ -25,6 +25,7 @@ type familyReader struct {
 	cache, live client.Reader
 	written     *written
 	costs       *subChatCosts
+	idle        *idleChats
 }
 
 // readFamily reads what the chats above and below mean for this one.

@@ -19,10 +19,15 @@ import (
 // messagesAtOnce is how many messages are read from the API server at a time: 16, of 1 MiB each at most.
 const messagesAtOnce = 16
 
-// readRest finds out since when the chats below have had nothing to do, if the chat is to go some time after that.
+// readRest finds out since when the chats below have had nothing to do, if the chat is to be deleted some time after
+// that, and whether its class keeps enough others.
 func (r *familyReader) readRest(ctx context.Context, s *scope) error {
 	chat, f := s.facts.Chat, &s.facts
-	if !f.HasSubChats || chat.Spec.ParentRef != nil || chat.Spec.Retention.DeleteAfter() == 0 {
+	class := f.Class.Of()
+	if class != nil {
+		f.Surplus = r.idle.isSurplus(class, chat.Name)
+	}
+	if !f.HasSubChats || chat.Spec.ParentRef != nil || !f.Surplus && !chat.Spec.Retention.Deletes() {
 		return nil
 	}
 	below, err := descendants(ctx, r.cache, chat)

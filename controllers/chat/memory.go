@@ -19,6 +19,9 @@ type memory struct {
 	chains  chains
 	costs   subChatCosts
 	waits   reportedWaits
+	idle    idleChats
+	// archives are the chats that could not be archived.
+	archives archiveFailures
 }
 
 // forget drops a chat that is gone.
@@ -28,6 +31,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.chains.forget(key)
 	m.costs.retain(key, nil)
 	m.waits.forget(key)
+	m.archives.forget(key)
 }
 
 // chains remembers the UIDs of the chats whose histories were found whole, so that one is looked at only when this

@@ -26,6 +26,7 @@ type observer struct {
 	metrics  *telemetry.Manager
 	tracer   *tracing.Tracer
 	waits    *reportedWaits
+	now      func() time.Time
 }
 
 // observe logs and counts what the write of the chat did, makes the spans of the turns that it ended,
@@ -150,11 +151,17 @@ func (o *observer) countChats(mgr ctrl.Manager) error {
 		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
 		}
-		if chat, ok := object.(*v1beta1.Chat); ok {
-			o.metrics.Chats(string(chat.Status.Phase), n)
-			if wait := chat.Status.Wait; wait != nil {
-				o.metrics.Waits(string(wait.For), n)
-			}
+		chat, ok := object.(*v1beta1.Chat)
+		if !ok {
+			return
+		}
+		o.metrics.Chats(string(chat.Status.Phase), n)
+		switch wait := chat.Status.Wait; {
+		case wait == nil:
+		case n > 0:
+			o.metrics.WaitBegan(string(wait.For), string(chat.UID), wait.Since.Time)
+		default:
+			o.metrics.WaitEnded(string(wait.For), string(chat.UID))
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

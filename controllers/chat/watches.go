@@ -85,6 +85,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(concernsRelatives())).
 		Watches(&v1beta1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(concernsAbove())).
 		Watches(&v1beta1.Chat{}, e.shownHandler()).
+		Watches(&v1beta1.Chat{}, e.restHandler()).
 		WatchesRawSource(r.slots).
 		WatchesRawSource(r.models).
 		Watches(&v1beta1.ChatMessage{}, e.messageHandler(), changed).

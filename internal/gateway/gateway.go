@@ -23,6 +23,7 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/compat"
 	"parley.dev/parley/internal/gateway/fanout"
@@ -89,6 +90,8 @@ type Config struct {
 	Checker Checker
 	// Callers asks the API server with the tokens of callers: see rest.NewClient.
 	Callers *apiclient.Client
+	// Archive has the chats that were archived before their deletion; nil: there is none.
+	Archive *archive.Store
 	// RelayPort is the port of the relays on the generation pods.
 	RelayPort int
 	// RelayToken gets the token with which the gateway authenticates to the relay of one pod.
@@ -137,7 +140,8 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	relays := newRelays(config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log)
+	relays := newRelays(config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log,
+		config.Metrics.RelayFailed)
 	pods, err := newInformer(config.Sources.pods, config.Namespaces, &corev1.Pod{}, nil, addressOnly, relays.podChanged)
 	if err != nil {
 		return nil, err
@@ -202,7 +206,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc("GET "+oneChat, g.handle(g.openChat))
 	mux.HandleFunc(oneChat, refusal.Only("GET, HEAD", g.refuse)) // The operations do not know this path.
 	operations, _ := rest.New(rest.Options{Client: g.config.Callers, Requests: g.config.Limits.Requests,
-		Now: g.config.Now, Permit: g.config.Checker.Permit, Refused: g.refused})
+		Now: g.config.Now, Permit: g.config.Checker.Permit, Refused: g.refused, Archive: g.config.Archive})
 	list := g.handle(g.openList)
 	mux.HandleFunc("GET /v1beta1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {

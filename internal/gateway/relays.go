@@ -43,12 +43,14 @@ type relays struct {
 	tokens *tokencache.Cache
 	log    *slog.Logger
 	warned rate.Sometimes
+	// failed counts reads that failed.
+	failed func()
 	// waiting are the streams that wait for the address of a pod.
 	waiting listeners
 }
 
-func newRelays(port int, tokens *tokencache.Cache, log *slog.Logger) *relays {
-	return &relays{port: port, tokens: tokens, log: log, warned: rate.Sometimes{Interval: warnEvery},
+func newRelays(port int, tokens *tokencache.Cache, log *slog.Logger, failed func()) *relays {
+	return &relays{port: port, tokens: tokens, log: log, failed: failed, warned: rate.Sometimes{Interval: warnEvery},
 		http: &http.Client{Transport: &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			DisableCompression:     true,
@@ -75,6 +77,7 @@ func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence
 		address := "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port))
 		for frame, err := range reader.Subscribe(ctx, address, ep, after) {
 			if err != nil && ctx.Err() == nil {
+				r.failed()
 				r.report(ctx, namespace, name, err)
 			}
 			if !yield(frame, err) {

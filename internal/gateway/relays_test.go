@@ -81,7 +81,8 @@ func serveRelays(t *testing.T, handler http.Handler, pods ...*corev1.Pod) (r *re
 		*minted++
 		return "for:" + audience, time.Now().Add(time.Hour), nil
 	}
-	r = newRelays(listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now), slog.New(slog.DiscardHandler))
+	r = newRelays(listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now), slog.New(slog.DiscardHandler),
+		func() {})
 	known = podCache{cache.NewStore(cache.MetaNamespaceKeyFunc)}
 	for _, pod := range pods {
 		check.OK(t, known.Add(pod))
@@ -107,6 +108,8 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	r, _, minted := serveRelays(t, shown, podAt("one", "127.0.0.1"), podAt("two", "127.0.0.2"),
 		podAt("stranger", "127.0.0.3", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }),
 		podAt("node", "127.0.0.4", func(p *corev1.Pod) { p.Spec.HostNetwork = true }))
+	failures := 0
+	r.failed = func() { failures++ }
 	for _, pod := range []string{"one", "two", "stranger", "node"} {
 		if err := endOf(t, r, pod); !errors.Is(err, subscribe.ErrRefused) {
 			t.Errorf("pod %s: %v", pod, err)
@@ -114,6 +117,7 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	}
 	check.Equal(t, "the tokens", map[string]string{"127.0.0.1": "Bearer for:parley-relay/shop/uid-of-one",
 		"127.0.0.2": "Bearer for:parley-relay/shop/uid-of-two"}, shown.all())
+	check.Equal(t, "failures of relays", 2, failures)
 	r.podChanged(podAt("one", "127.0.0.1"), nil)
 	*minted = 0
 	for _, pod := range []string{"one", "two"} {

@@ -44,3 +44,18 @@ func RegisterShards(registry prometheus.Registerer, total int) error {
 	}
 	return nil
 }
+
+// RegisterPolicies registers whether an admission policy is missing.
+func RegisterPolicies(registry prometheus.Registerer, missing func() bool) error {
+	if err := registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: MetricPoliciesMissing,
+		Help: "1 while a check of the last minute found that the API server does not enforce the admission policies, else 0.",
+	}, func() float64 {
+		if missing() {
+			return 1
+		}
+		return 0
+	})); err != nil {
+		return fmt.Errorf("registering the check of the admission policies: %w", err)
+	}
+	return nil
+}

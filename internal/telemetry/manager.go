@@ -12,21 +12,25 @@ import (
 // Manager is the manager's metrics. A nil one measures nothing.
 type Manager struct {
 	chats, waits                *prometheus.GaugeVec
+	oldest                      *oldestWaits
 	turns, attempts             *prometheus.CounterVec
 	turnDuration, stepDuration  *prometheus.HistogramVec
 	queueWait, capacityWait     *prometheus.HistogramVec
 	commitLatency               *prometheus.HistogramVec
 	rejected, refused, toolCall *prometheus.CounterVec
 	retries, compactions        *prometheus.CounterVec
+	archived                    *prometheus.CounterVec
 	bounds                      bounds
 }
 
 // NewManager registers the manager's metrics. It panics if the registry has some of them already.
 func NewManager(registry prometheus.Registerer) *Manager {
-	m := metrics{registry}
+	m, oldest := metrics{registry}, newOldestWaits()
+	registry.MustRegister(oldest)
 	return &Manager{
-		chats: m.gauge(MetricChats, "Chats by phase; New: not read yet.", LabelPhase),
-		waits: m.gauge(MetricWaits, "Chats that wait, by what ends the wait (status.wait.for).", LabelFor),
+		oldest: oldest,
+		chats:  m.gauge(MetricChats, "Chats by phase; New: not read yet.", LabelPhase),
+		waits:  m.gauge(MetricWaits, "Chats that wait, by what ends the wait (status.wait.for).", LabelFor),
 		turns: m.counter(MetricTurns,
 			"Turns that ended: Answered, MaxTokensReached, Refused, StoppedAfterTool, MaxStepsReached, Interrupted, Failed "+
 				"with the reason of the error, Superseded by an edit or a deletion.", LabelResult,
@@ -54,6 +58,8 @@ func NewManager(registry prometheus.Registerer) *Manager {
 		compactions: m.counter(MetricCompactions,
 			"Compactions by the model for the summary: success, error with its reason, cancelled.",
 			LabelProvider, LabelModel, LabelResult, LabelReason),
+		archived: m.counter(MetricArchivedChats,
+			"Chats that were written to object storage before their deletion, by result: success or error.", LabelResult),
 		refused:  refusedResults(m),
 		toolCall: toolCalls(m),
 	}
@@ -83,10 +89,19 @@ func (m *Manager) Chats(phase string, n int) {
 	m.chats.WithLabelValues(phase).Add(float64(n))
 }
 
-// Waits adds n to the number of chats whose wait that ends.
-func (m *Manager) Waits(what string, n int) {
+// WaitBegan counts a chat as one that has waited for that since a time. Chat is any name that no other chat has.
+func (m *Manager) WaitBegan(what, chat string, since time.Time) {
 	if m != nil {
-		m.waits.WithLabelValues(what).Add(float64(n))
+		m.waits.WithLabelValues(what).Inc()
+		m.oldest.add(what, chat, since)
+	}
+}
+
+// WaitEnded counts a chat that WaitBegan has counted no longer.
+func (m *Manager) WaitEnded(what, chat string) {
+	if m != nil {
+		m.waits.WithLabelValues(what).Dec()
+		m.oldest.remove(what, chat)
 	}
 }
 
@@ -144,6 +159,13 @@ func (m *Manager) Compacted(provider, model, result, reason string) {
 	if m != nil {
 		m.compactions.WithLabelValues(m.bounds.provider.of(provider), m.bounds.model.of(model), result,
 			m.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// Archived counts a chat that was archived, or was not; result is one of the Archive constants.
+func (m *Manager) Archived(result string) {
+	if m != nil {
+		m.archived.WithLabelValues(result).Inc()
 	}
 }
 

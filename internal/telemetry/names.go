@@ -7,6 +7,7 @@ package telemetry
 const (
 	MetricChats            = "parley_chats"
 	MetricWaits            = "parley_chat_waits"
+	MetricOldestWait       = "parley_chat_oldest_wait_timestamp_seconds"
 	MetricTurns            = "parley_turns_total"
 	MetricTurnDuration     = "parley_turn_duration_seconds"
 	MetricQueueWait        = "parley_queue_wait_seconds"
@@ -17,6 +18,7 @@ const (
 	MetricRejectedMessages = "parley_rejected_messages_total"
 	MetricRetries          = "parley_retries_total"
 	MetricCompactions      = "parley_compactions_total"
+	MetricArchivedChats    = "parley_archived_chats_total"
 )
 
 // Metrics of the gate that chats pass before they generate, in the manager.
@@ -28,6 +30,9 @@ const (
 
 // MetricShards is of the manager, too, if there is more than one shard.
 const MetricShards = "parley_manager_shards"
+
+// MetricPoliciesMissing is of the manager, which checks it once a minute.
+const MetricPoliciesMissing = "parley_admission_policies_missing"
 
 // Metrics of generators. The manager has those of tool calls, too, for the calls that clients run, and that of refused
 // results, for those that come too late.
@@ -53,6 +58,7 @@ const (
 	MetricStreamsOpened = "parley_gateway_streams_total"
 	MetricStreamsEnded  = "parley_gateway_streams_ended_total"
 	MetricRefusals      = "parley_gateway_refusals_total"
+	MetricRelayFailures = "parley_gateway_relay_failures_total"
 )
 
 // Values of the label reason of MetricStreamsEnded, in addition to those that the gateway sends to its client.
@@ -120,6 +126,9 @@ const (
 	CompactionSucceeded = "success"
 	CompactionFailed    = "error"
 	CompactionCancelled = "cancelled"
+	// Results of archiving a chat.
+	ArchiveSucceeded = "success"
+	ArchiveFailed    = "error"
 )
 
 // Spans. Those of model and tool calls are named as the GenAI conventions say, by operation and model or tool.

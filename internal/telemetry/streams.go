@@ -42,6 +42,7 @@ type Gateway struct {
 	bounds          bounds
 	open            prometheus.Gauge
 	opened          prometheus.Counter
+	relayFailures   prometheus.Counter
 	ended, refusals *prometheus.CounterVec
 }
 
@@ -54,6 +55,8 @@ func NewGateway(registry prometheus.Registerer) *Gateway {
 		ended: m.counter(MetricStreamsEnded,
 			"Streams that ended: Over with their chat, ClientLeft, ClientTooSlow, or a reason of closing.", LabelReason),
 		refusals: m.counter(MetricRefusals, "Requests for streams that were refused.", LabelReason),
+		relayFailures: m.counter(MetricRelayFailures,
+			"Reads of live parts from relays that failed. The gateway repeats them.").WithLabelValues(),
 	}
 }
 
@@ -67,6 +70,13 @@ func (g *Gateway) StreamOpened() (closed func(reason string)) {
 	return func(reason string) {
 		g.open.Dec()
 		g.ended.WithLabelValues(g.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// RelayFailed counts a read of live parts from a relay that failed.
+func (g *Gateway) RelayFailed() {
+	if g != nil {
+		g.relayFailures.Inc()
 	}
 }
 

@@ -32,7 +32,7 @@ func programs(say string) map[string]*prometheus.Registry {
 	}
 	m := telemetry.NewManager(registry("manager"))
 	m.Chats("", 1)
-	m.Waits("Retry", 1)
+	m.WaitBegan("Retry", "chat", time.Unix(1, 0))
 	m.TurnBegan(time.Second)
 	m.TurnEnded("Failed", say, time.Second)
 	m.CapacityCame(time.Second)
@@ -41,6 +41,7 @@ func programs(say string) map[string]*prometheus.Registry {
 	m.MessageRejected(say)
 	m.ResultRefused(say)
 	m.Retried(say, say)
+	m.Archived(telemetry.ArchiveFailed)
 	m.Compacted(say, say, telemetry.CompactionFailed, say)
 	m.ClientCalls(telemetry.CallCancelled, 2)
 
@@ -110,7 +111,8 @@ func TestWhateverCallersSayThereAreFewSeries(t *testing.T) {
 func TestNobodyHasToMeasure(*testing.T) {
 	var m *telemetry.Manager
 	m.Chats("Waiting", 1)
-	m.Waits("Retry", 1)
+	m.WaitBegan("", "", time.Time{})
+	m.WaitEnded("", "")
 	m.TurnBegan(1)
 	m.TurnEnded("", "", 1)
 	m.CapacityCame(1)
@@ -120,6 +122,7 @@ func TestNobodyHasToMeasure(*testing.T) {
 	m.ResultRefused("")
 	m.ClientCalls("", 1)
 	m.Retried("", "")
+	m.Archived("")
 	m.Compacted("", "", "", "")
 	var g *telemetry.Generator
 	g.AttemptBegan()()
@@ -135,6 +138,32 @@ func TestNobodyHasToMeasure(*testing.T) {
 	var w *telemetry.Gateway
 	w.StreamOpened()("")
 	w.Refused("")
+	w.RelayFailed()
+}
+
+func TestOldestWaitIsShownUntilItEnds(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := telemetry.NewManager(registry)
+	m.WaitBegan("Pod", "a", time.Unix(100, 0))
+	m.WaitBegan("Pod", "b", time.Unix(50, 0))
+	m.WaitBegan("Secret", "c", time.Unix(70, 0))
+	oldest := func(want string) {
+		t.Helper()
+		if want != "" {
+			want = "# HELP parley_chat_oldest_wait_timestamp_seconds When the chat began to wait that has waited longest, by " +
+				"what ends the wait; absent while none waits.\n# TYPE parley_chat_oldest_wait_timestamp_seconds gauge\n" + want
+		}
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), telemetry.MetricOldestWait); err != nil {
+			t.Error(err)
+		}
+	}
+	oldest("parley_chat_oldest_wait_timestamp_seconds{for=\"Pod\"} 50\n" +
+		"parley_chat_oldest_wait_timestamp_seconds{for=\"Secret\"} 70\n")
+	m.WaitEnded("Pod", "b")
+	m.WaitEnded("Secret", "c")
+	oldest("parley_chat_oldest_wait_timestamp_seconds{for=\"Pod\"} 100\n")
+	m.WaitEnded("Pod", "a")
+	oldest("")
 }
 
 func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
@@ -144,8 +173,11 @@ func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
 	w.StreamOpened()
 	first("ShuttingDown")
 	w.Refused("TooManyStreams")
+	w.RelayFailed()
 	want := "# HELP parley_gateway_refusals_total Requests for streams that were refused.\n# TYPE " +
 		"parley_gateway_refusals_total counter\nparley_gateway_refusals_total{reason=\"TooManyStreams\"} 1\n" +
+		"# HELP parley_gateway_relay_failures_total Reads of live parts from relays that failed. The gateway repeats " +
+		"them.\n# TYPE parley_gateway_relay_failures_total counter\nparley_gateway_relay_failures_total 1\n" +
 		"# HELP parley_gateway_streams_ended_total Streams that ended: Over with their chat, ClientLeft, ClientTooSlow, or " +
 		"a reason of closing.\n# TYPE parley_gateway_streams_ended_total " +
 		"counter\nparley_gateway_streams_ended_total{reason=\"ShuttingDown\"} 1\n" +

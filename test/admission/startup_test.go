@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -115,7 +116,7 @@ func readiness(t *testing.T, namespace string) func(context.Context) bool {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: controllers.Scheme(), HealthProbeBindAddress: address,
 		Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err == nil {
-		err = controllers.AddPoliciesCheck(mgr, namespace)
+		err = controllers.AddPoliciesCheck(mgr, namespace, prometheus.NewRegistry())
 	}
 	check.OK(t, err)
 	go func() {

@@ -16,6 +16,10 @@ var goingOn = []scenario{
 	{name: "a chat at rest expires", ends: nothingLeft, does: []step{
 		prompts("hello", goesAtRest), awaits(beingAnswered), fromHere(), answers(chattest.Says("Hi.")),
 	}},
+	{name: "a chat at rest is archived before it expires", ends: nothingLeft, does: []step{
+		prompts("hello", goesAtRest, isArchived), awaits(beingAnswered), fromHere(), answers(chattest.Says("Hi.")),
+		hasArchive(2),
+	}},
 	{name: "a tool call makes a turn of three steps", does: []step{
 		prompts("what time is it?"), awaits(beingAnswered), fromHere(),
 		answers(chattest.Calls("call_1")), answers(chattest.Results("call_1")), answers(chattest.Says("It is noon.")),

@@ -8,15 +8,20 @@ import (
 	"net/http"
 	"time"
 
+	"gocloud.dev/blob/memblob"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/test/kit/faultclient"
 	"parley.dev/parley/test/kit/testmanager"
 )
+
+// archiveStore is the store of all managers.
+var archiveStore = archive.New(memblob.OpenBucket(nil), time.Now)
 
 // manager is one life of a manager process, with the namespace of its run as its world.
 type manager struct {
@@ -40,6 +45,7 @@ func startManager(ctx context.Context, ns string, o faultclient.Options) (*manag
 			m.view = view
 			return view, err
 		}
+		o.Controllers.Archive = archiveStore
 		o.Controllers.Pods.Capacity, o.Controllers.Workers = 8, 4
 	})
 	return m, err

@@ -64,6 +64,19 @@ func goesAtRest(chat *v1beta1.Chat) {
 	chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(1))}
 }
 
+// isArchived has the chat archived before it goes.
+func isArchived(chat *v1beta1.Chat) { chat.Spec.Retention.Archive = new(true) }
+
+// hasArchive waits until the chat's archive has so many messages.
+func hasArchive(messages int) step {
+	return func(ctx context.Context, w *world) error {
+		return wait.PollUntilContextCancel(ctx, lag, true, func(ctx context.Context) (bool, error) {
+			found, err := archiveStore.Of(ctx, w.ns, chatName)
+			return len(found) == 1 && found[0].Objects["ChatMessage"] == messages, err
+		})
+	}
+}
+
 // says creates a User message, with what change makes of it.
 func says(name string, change ...func(*v1beta1.ChatMessage)) step {
 	return creates(chattest.User(chatName, name, change...))

@@ -109,8 +109,8 @@ func TestAFaultyQuestionIsFound(t *testing.T) {
 
 // values are those that questions may ask labels to have.
 var values = map[string][]string{
-	"for":    {"Budget", "Pod"},
-	"result": {string(v1beta1.TurnFailed)}, "outcome": {string(v1beta1.OutcomeLost)},
+	"for":    {"Budget", "Pod", "Secret", "Workspace", "ArchiveStore"},
+	"result": {string(v1beta1.TurnFailed)}, "outcome": {string(v1beta1.OutcomeLost), string(v1beta1.OutcomeFailed)},
 	"kind":  {telemetry.TokensReasoning, telemetry.TokensCacheRead},
 	"phase": {string(v1beta1.ChatRunning)}, "condition": {v1beta1.ConditionReady}, "status": {"True", "False"},
 }
@@ -241,8 +241,26 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		if rule.Annotations["runbook_url"] != url || rule.Annotations["summary"] == "" {
 			t.Errorf("%s has the annotations %v", rule.Alert, rule.Annotations)
 		}
-		if !strings.Contains(string(text), "\n## "+rule.Alert+"\n") {
-			t.Errorf("docs/reference/alerts.md has no section %s", rule.Alert)
+		_, section, found := strings.Cut(string(text), "\n## "+rule.Alert+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, part := range []string{"**Meaning**", "**Cause**", "**Do**", "**Wait**"} {
+			if !found || !strings.Contains(section, part) {
+				t.Errorf("docs/reference/alerts.md has no section %s with %s", rule.Alert, part)
+			}
+		}
+	}
+}
+
+// TestEveryAlertIsTested holds that the tests of the rules expect each alert. They run with promtool in
+// "make release-test".
+func TestEveryAlertIsTested(t *testing.T) {
+	text, err := os.ReadFile(testcluster.Path("config", "prometheus", "rules_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range alertRules(t) {
+		if !strings.Contains(string(text), fmt.Sprintf("alertname=%q", rule.Alert)) {
+			t.Errorf("no test in rules_test.yaml expects %s", rule.Alert)
 		}
 	}
 }

@@ -41,6 +41,7 @@ func ofPrograms() metrics {
 	for _, name := range []string{telemetry.MetricGenerating, telemetry.MetricWaiting, telemetry.MetricGeneratingLimit} {
 		all.add(name, "level") // The manager registers these once it has a cluster.
 	}
+	_ = telemetry.RegisterPolicies(all, nil)
 	for _, name := range []string{telemetry.MetricChats, telemetry.MetricWaits, telemetry.MetricGenerating,
 		telemetry.MetricWaiting, telemetry.MetricShards} {
 		all.add(name, telemetry.LabelShard) // Where there are several.

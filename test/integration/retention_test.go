@@ -137,3 +137,29 @@ func TestClassRetentionAppliesToIdleChats(t *testing.T) {
 	patchSettings(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":1}}}}`)
 	eventually(t, "what has rested for longer goes", func() bool { return chatIsGone(t, ns, "c") })
 }
+
+func TestClassKeepsItsNewestChats(t *testing.T) {
+	ns := parallel(t)
+	class := newClass(ns, "few")
+	class.Spec.Keep = &v1beta1.ChatKeep{Chats: new(int32(1)), FailedChats: new(int32(1))}
+	create(t, class)
+	create(t, ofClass(ns, "failed", "few"))
+	answers(t, assigned(t, ns, "failed", 1, 1), chattest.Fails(v1beta1.ErrorAuthenticationFailed))
+	eventually(t, "one chat fails", func() bool { return chatIn(t, ns, "failed").Status.Phase == v1beta1.ChatError })
+	create(t, ofClass(ns, "held", "few"))
+	answersPrompt(t, ns, "held")
+	patch(t, chatIn(t, ns, "held"), `{"spec":{"suspend":true}}`)
+	create(t, ofClass(ns, "first", "few"))
+	answersPrompt(t, ns, "first")
+	rested := chatIn(t, ns, "first").Status.IdleSince.Time
+	eventually(t, "another second begins", func() bool { return time.Since(rested) > time.Second }) // The API has no less.
+	create(t, ofClass(ns, "second", "few"))
+	answersPrompt(t, ns, "second")
+	eventually(t, "the oldest one is deleted", func() bool { return chatIsGone(t, ns, "first") })
+	for _, name := range []string{"failed", "held", "second"} {
+		if chatIsGone(t, ns, name) {
+			t.Errorf("%s is deleted, too", name)
+		}
+	}
+	eventually(t, "an Event says so", func() bool { return len(eventsOf(t, ns, "first", v1beta1.EventExpired)) == 1 })
+}

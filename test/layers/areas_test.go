@@ -17,6 +17,7 @@ var areas = map[string][]string{
 	"text":       nil,
 	"netguard":   nil,
 	"telemetry":  nil,
+	"archive":    {"text"},
 	"approval":   {"text"},
 	"pods":       {},
 	"chat":       {"approval", "netguard", "pods", "telemetry", "text"},
@@ -26,12 +27,12 @@ var areas = map[string][]string{
 	"tools":      {"approval", "chat", "kube", "netguard", "text", "workspace"},
 	"mcp":        {"approval", "netguard", "text", "tools", "workspace"},
 	"generation": {"approval", "chat", "kube", "mcp", "netguard", "pods", "stream", "telemetry", "text", "tools", "workspace"},
-	"gateway":    {"chat", "kube", "netguard", "pods", "stream", "telemetry", "text"},
+	"gateway":    {"archive", "chat", "kube", "netguard", "pods", "stream", "telemetry", "text"},
 	"cli":        {"chat", "gateway", "kube", "netguard", "text"},
 }
 
 // maxAreas and maxPackages bound what "ls" shows: folders of internal/, and packages directly below each of them.
-const maxAreas, maxPackages = 14, 12
+const maxAreas, maxPackages = 15, 12
 
 func TestAreasImportOnlyTheirNeighbors(t *testing.T) {
 	used := map[string]bool{}

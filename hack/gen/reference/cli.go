@@ -34,14 +34,19 @@ func CLI() ([]byte, error) {
 	fmt.Fprint(&b, "\n## Flags of all verbs\n\nIn addition to these, each verb has kubectl's own flags.\n")
 	flagTable(&b, root.PersistentFlags())
 	for _, verb := range root.Commands() {
-		section(&b, verb)
+		section(&b, "##", verb)
+		for _, sub := range verb.Commands() {
+			section(&b, "###", sub)
+		}
 	}
 	return b.Bytes(), nil
 }
 
-// section writes a verb.
-func section(w io.Writer, verb *cobra.Command) {
-	fmt.Fprintf(w, "\n## %s\n\n    kubectl chat %s\n\n%s\n", verb.Name(), verb.Use, verb.Long)
+// section writes a verb, or one below it.
+func section(w io.Writer, heading string, verb *cobra.Command) {
+	above := strings.TrimSuffix(verb.CommandPath(), verb.Name())
+	fmt.Fprintf(w, "\n%s %s\n\n    %s%s\n\n%s\n", heading, strings.TrimPrefix(verb.CommandPath(), "kubectl chat "), above,
+		verb.Use, verb.Long)
 	flagTable(w, verb.LocalNonPersistentFlags())
 	if verb.Example == "" {
 		return

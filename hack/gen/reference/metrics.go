@@ -24,7 +24,8 @@ func Metrics() ([]byte, error) {
 	all := &descriptions{rows: map[string][]string{}}
 	all.program = "manager"
 	telemetry.NewManager(all)
-	err := errors.Join(telemetry.RegisterCapacity(all, telemetry.Capacity{}), telemetry.RegisterShards(all, 0))
+	err := errors.Join(telemetry.RegisterCapacity(all, telemetry.Capacity{}), telemetry.RegisterShards(all, 0),
+		telemetry.RegisterPolicies(all, nil))
 	all.program = "generator"
 	telemetry.NewGenerator(all)
 	all.program = "relay"

@@ -4,7 +4,11 @@
 package chatclass
 
 import (
+	"cmp"
+	"math"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
@@ -27,14 +31,33 @@ func boundLimits(own, most *v1beta1.ChatLimits) *v1beta1.ChatLimits {
 	}
 }
 
-// boundRetention is a retention that keeps chats no longer than the longest there may be.
+// boundRetention is a retention that keeps chats no longer than the longest there may be, and archives them if it must.
 func boundRetention(own, most *v1beta1.ChatRetention) *v1beta1.ChatRetention {
-	if most.DeleteAfterSeconds != nil &&
-		(own == nil || own.DeleteAfterSeconds == nil || *own.DeleteAfterSeconds > *most.DeleteAfterSeconds) {
-		return most
+	if *most == (v1beta1.ChatRetention{}) {
+		return own
 	}
-	return own
+	var r v1beta1.ChatRetention
+	if own != nil {
+		r = *own
+	}
+	failed, mostFailed := cmp.Or(r.DeleteFailedAfterSeconds, r.DeleteAfterSeconds),
+		cmp.Or(most.DeleteFailedAfterSeconds, most.DeleteAfterSeconds)
+	bounded := &v1beta1.ChatRetention{
+		DeleteAfterSeconds:       atMost(r.DeleteAfterSeconds, most.DeleteAfterSeconds, forGood),
+		DeleteFailedAfterSeconds: atMost(failed, mostFailed, forGood),
+		Archive:                  r.Archive,
+	}
+	if most.Archives() {
+		bounded.Archive = most.Archive
+	}
+	if ptr.Equal(bounded.DeleteAfterSeconds, bounded.DeleteFailedAfterSeconds) {
+		bounded.DeleteFailedAfterSeconds = nil
+	}
+	return bounded
 }
+
+// forGood is longer than any retention.
+const forGood int32 = math.MaxInt32
 
 // atMost is the value within its ceiling. Where no value is set, the default is one; a ceiling above it does
 // not raise it.

@@ -305,6 +305,19 @@ func MarkFallback(st *v1beta1.ChatStatus, why *v1beta1.GenerationError, answers 
 	}, st.ObservedGeneration, now)
 }
 
+// MarkArchive records why a chat that is to be deleted cannot be archived; an empty reason: it need not be, or was not
+// tried. The wait of the chat is that for the store.
+func MarkArchive(st *v1beta1.ChatStatus, reason v1beta1.ConditionReason, why string, now time.Time) {
+	if reason == "" {
+		meta.RemoveStatusCondition(&st.Conditions, v1beta1.ConditionArchiveUnavailable)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1beta1.ConditionArchiveUnavailable, Status: metav1.ConditionTrue, Reason: string(reason),
+		Message: "The chat is kept although its retention is over, because it cannot be archived: " + why,
+	}, st.ObservedGeneration, now)
+}
+
 // MarkIgnored records which fields of the chat do not count because its class keeps them to itself; none: all do.
 func MarkIgnored(st *v1beta1.ChatStatus, class string, fields []string, now time.Time) {
 	if len(fields) == 0 {

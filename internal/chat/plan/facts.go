@@ -73,6 +73,10 @@ type Facts struct {
 	// nothing. AtWorkBelow is true while one of them has.
 	IdleBelow   time.Time
 	AtWorkBelow bool
+	// ArchiveFailed is why the chat could not be archived the last time; the zero value: it could, or was not to be.
+	ArchiveFailed ArchiveFailure
+	// Surplus is true when the chat's class keeps enough other chats that came to rest later.
+	Surplus bool
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
 	// to generate then.
 	Pod string
@@ -142,6 +146,12 @@ func (c *Class) Of() *v1beta1.ChatClass {
 		return nil
 	}
 	return c.ChatClass
+}
+
+// ArchiveFailure is why a chat could not be archived.
+type ArchiveFailure struct {
+	Reason  v1beta1.ConditionReason
+	Message string
 }
 
 // Workspace is how the workspace of a chat's family stands.

@@ -4,12 +4,15 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/conditions"
 )
 
 // settleRetention says since when the chat rests and when it expires. It expires in a pass that finds both said:
@@ -18,10 +21,13 @@ func settleRetention(p *pass) {
 	st, before := p.status(), p.chat.Status.ExpiresAt
 	st.IdleSince, st.ExpiresAt = idleSince(p), nil
 	at := expiresAt(p)
+	if !at.IsZero() {
+		st.ExpiresAt = new(metav1.NewTime(at))
+	}
+	settleArchive(p)
 	if at.IsZero() {
 		return
 	}
-	st.ExpiresAt = new(metav1.NewTime(at))
 	switch left := at.Sub(p.facts.Now); {
 	case left > 0:
 		p.plan.Again = Sooner(p.plan.Again, left)
@@ -29,6 +35,23 @@ func settleRetention(p *pass) {
 		p.plan.Expires = true
 	default:
 		p.plan.Again = time.Nanosecond
+	}
+}
+
+// settleArchive records why the chat that is to be deleted is kept. What another manager recorded stays until this one
+// has tried.
+func settleArchive(p *pass) {
+	st, failed := p.status(), p.facts.ArchiveFailed
+	due := st.ExpiresAt != nil && !st.ExpiresAt.After(p.facts.Now) && p.chat.Spec.Retention.Archives()
+	if !due || failed.Reason != "" {
+		if !due {
+			failed = ArchiveFailure{}
+		}
+		conditions.MarkArchive(st, failed.Reason, failed.Message, p.facts.Now)
+	}
+	if c := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionArchiveUnavailable); c != nil {
+		st.Wait = &v1beta1.ChatWait{For: v1beta1.WaitForArchiveStore, Reason: c.Reason, Message: c.Message,
+			Since: c.LastTransitionTime}
 	}
 }
 
@@ -70,15 +93,54 @@ func isStillOpen(p *pass, m Message) bool {
 		!slices.ContainsFunc(p.plan.Rejected, func(r Rejection) bool { return r.Message == m.Name })
 }
 
-// expiresAt is when the chat goes: so long after it and all below it came to rest; zero: it is kept. Without its class
-// it is not known for how long that is.
+// expiresAt is when the chat is deleted: so long after it and all below it came to rest, or at once if its class keeps
+// enough others; zero: it is kept. Without its class it is not known for how long that is.
 func expiresAt(p *pass) (at time.Time) {
-	after, since := p.chat.Spec.Retention.DeleteAfter(), p.status().IdleSince
-	if after == 0 || since == nil || p.chat.Spec.ParentRef != nil || p.facts.AtWorkBelow || classMissing(p) {
+	since := p.status().IdleSince
+	if since == nil || p.chat.Spec.ParentRef != nil || p.facts.Suspended || p.facts.AtWorkBelow || classMissing(p) {
 		return at
 	}
-	if p.facts.IdleBelow.After(since.Time) {
-		return p.facts.IdleBelow.Add(after)
+	if after := p.chat.Spec.Retention.DeleteAfter(p.status().Phase == v1beta1.ChatError); after > 0 {
+		if at = since.Add(after); p.facts.IdleBelow.After(since.Time) {
+			at = p.facts.IdleBelow.Add(after)
+		}
 	}
-	return since.Add(after)
+	if !p.facts.Surplus || !since.Equal(p.chat.Status.IdleSince) { // What it did in this pass makes it the newest.
+		return at
+	}
+	due := p.facts.Now.Truncate(time.Second)
+	if before := p.chat.Status.ExpiresAt; before != nil && before.Time.Before(due) {
+		due = before.Time
+	}
+	if at.IsZero() || due.Before(at) {
+		return due
+	}
+	return at
+}
+
+// Idle is a chat at rest.
+type Idle struct {
+	Name   string
+	Since  time.Time
+	Failed bool
+}
+
+// Surplus are the chats at rest that a class does not keep: of those that its limits count together, the ones that have
+// rested for longest.
+func Surplus(keep *v1beta1.ChatKeep, idle []Idle) (surplus []Idle) {
+	if keep == nil {
+		return nil
+	}
+	slices.SortFunc(idle, func(a, b Idle) int { return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Name, b.Name)) })
+	var chats, failed int32
+	for _, chat := range idle {
+		limit, count := keep.Chats, &chats
+		if chat.Failed && keep.FailedChats != nil {
+			limit, count = keep.FailedChats, &failed
+		}
+		if *count++; limit != nil && *count > *limit {
+			surplus = append(surplus, chat)
+		}
+	}
+	return surplus
 }

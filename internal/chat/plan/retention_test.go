@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -88,10 +89,20 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 		change func(*world)
 		kept   bool
 	}{
-		"nothing":                             {func(*world) {}, false},
-		"that it failed":                      {func(w *world) { w.chat.Status.Phase = v1beta1.ChatError }, false},
-		"that it is archived":                 {func(w *world) { w.facts = func(f *Facts) { f.Archive = true } }, false},
-		"that it is suspended":                {func(w *world) { w.facts = func(f *Facts) { f.Suspended = true } }, false},
+		"nothing":              {func(*world) {}, false},
+		"that it failed":       {func(w *world) { w.chat.Status.Phase = v1beta1.ChatError }, false},
+		"that it is archived":  {func(w *world) { w.facts = func(f *Facts) { f.Archive = true } }, false},
+		"that it is suspended": {func(w *world) { w.facts = func(f *Facts) { f.Suspended = true } }, true},
+		"that it failed and those stay longer": {func(w *world) {
+			w.chat.Status.Phase = v1beta1.ChatError
+			w.chat.Spec.Retention.DeleteFailedAfterSeconds = new(int32(5 * anHour / time.Second))
+		}, true},
+		"that only failed ones go": {func(w *world) {
+			w.chat.Spec.Retention = &v1beta1.ChatRetention{DeleteFailedAfterSeconds: new(int32(1))}
+		}, true},
+		"that it is suspended and one too many": {func(w *world) {
+			w.facts = func(f *Facts) { f.Suspended, f.Surplus = true, true }
+		}, true},
 		"a message that nobody can answer":    {open(v1beta1.ErrorModelConfigNotFound), true},
 		"one beyond the limits of its family": {open(v1beta1.ErrorSubChatLimitExceeded), false},
 		"a turn over budget": {func(w *world) {
@@ -117,6 +128,53 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 func TestFailedChatWithQueueDoesNotExpire(t *testing.T) {
 	w := keptAnHour(t).say("a").say("b").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed))
 	w.want("Error v1 a/1 - [b]").isIdle(time.Time{}).expires(time.Time{})
+}
+
+func TestSurplusChatExpiresAtOnce(t *testing.T) {
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).later(time.Minute).expires(time.Time{})
+	w.facts = func(f *Facts) { f.Surplus = true }
+	due := now.Add(3 * time.Minute)
+	w.later(2 * time.Minute).expires(due)
+	if w.last.Expires || w.last.Again != time.Nanosecond {
+		t.Errorf("it is deleted before anybody can see it; again in %v", w.last.Again)
+	}
+	if w.later(3 * time.Minute).expires(due); !w.last.Expires {
+		t.Error("it is not deleted in the next pass")
+	}
+}
+
+func TestNewActivityOutweighsSurplus(t *testing.T) {
+	w := newWorld(t).say("a").answer(chattest.Says("hi"))
+	w.now = now.Add(time.Minute)
+	w.say("b")
+	w.facts = func(f *Facts) { f.Surplus = true }
+	w.answer(chattest.Says("again")).isIdle(w.now).expires(time.Time{})
+}
+
+func TestClassKeepsItsNewestIdleChats(t *testing.T) {
+	idle := []Idle{
+		{"oldest", now, false}, {"old-failed", now, true}, {"new", now.Add(2), false}, {"failed", now.Add(3), true},
+		{"b", now.Add(1), false}, {"a", now.Add(1), false},
+	}
+	for name, c := range map[string]struct {
+		keep *v1beta1.ChatKeep
+		want []string
+	}{
+		"without a limit":     {nil, nil},
+		"with an empty one":   {&v1beta1.ChatKeep{}, nil},
+		"a limit for all":     {&v1beta1.ChatKeep{Chats: new(int32(3))}, []string{"b", "old-failed", "oldest"}},
+		"one for failed ones": {&v1beta1.ChatKeep{FailedChats: new(int32(1))}, []string{"old-failed"}},
+		"one for each": {&v1beta1.ChatKeep{Chats: new(int32(2)), FailedChats: new(int32(2))},
+			[]string{"b", "oldest"}},
+	} {
+		var got []string
+		for _, chat := range Surplus(c.keep, slices.Clone(idle)) {
+			got = append(got, chat.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v are deleted, want %v", name, got, c.want)
+		}
+	}
 }
 
 func TestWhateverHappensInAChatCountsAnew(t *testing.T) {

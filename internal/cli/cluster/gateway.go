@@ -66,6 +66,8 @@ type Dialer struct {
 	Namespace string
 	Config    *rest.Config
 	Core      kubernetes.Interface
+	// AsCaller shows the gateway a token that the API server accepts, as operations need, and none for the gateway alone.
+	AsCaller bool
 }
 
 // Dial connects to the gateway with a token for it.
@@ -214,18 +216,22 @@ func (d *Dialer) identity(ctx context.Context) (*http.Client, error) {
 	return &http.Client{Transport: wrapped, CheckRedirect: httpguard.Stay}, nil
 }
 
-// requestToken requests a token that only the gateway accepts: of the service account of --service-account, or of
+// requestToken requests a token that only the gateway accepts, unless it acts as the caller: of the service account of --service-account, or of
 // the caller, if that is one and may. Empty without an error means that the caller is no service account.
 func (d *Dialer) requestToken(ctx context.Context, has bool) (string, error) {
 	namespace, name := d.Namespace, d.Options.ServiceAccount
-	if name == "" && has {
+	if name == "" && has && !d.AsCaller {
 		namespace, name = d.ownAccount(ctx)
 	}
 	if name == "" {
 		return "", nil
 	}
+	audiences := []string{token.Audience}
+	if d.AsCaller {
+		audiences = nil // That of the API server.
+	}
 	request, err := d.Core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{token.Audience}},
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("asking for a token of service account %s: %w", name, err)

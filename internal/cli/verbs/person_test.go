@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gocloud.dev/blob/memblob"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/archive"
 	server "parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -64,6 +67,7 @@ type person struct {
 	gateway   string
 	files     map[string]string // kubeconfigs: with a token, and with a client certificate
 	chat      *v1beta1.Chat
+	archive   *archive.Store
 }
 
 func newPerson(t *testing.T) *person {
@@ -79,6 +83,9 @@ func newPerson(t *testing.T) *person {
 			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatclasses"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/archive"}, Verbs: []string{"get", "list", "delete"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"restore"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 	}})
 	p.create(&rbacv1.RoleBinding{ObjectMeta: p.meta("person"),
@@ -145,7 +152,13 @@ func (p *person) startGateway() string {
 	core := kubernetes.NewForConfigOrDie(shared.cluster.Config)
 	api, err := apiclient.New(shared.cluster.Config, "parley-gateway")
 	check.OK(p.t, err)
+	callers, err := rest.NewClient(shared.cluster.Config)
+	check.OK(p.t, err)
+	bucket := memblob.OpenBucket(nil)
+	p.t.Cleanup(func() { check.OK(p.t, bucket.Close()) })
+	p.archive = archive.New(bucket, time.Now)
 	g, err := server.New(server.Config{
+		Callers: callers, Archive: p.archive,
 		Namespaces: []string{p.namespace},
 		Sources:    server.NewSources(api, core.CoreV1().RESTClient()),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {

@@ -45,6 +45,7 @@ var verbs = []struct {
 	arguments []finder
 }{
 	{newAnswer, []finder{openChats, callsThat("=", render.NeedsResult, render.NeedsInput)}},
+	{newArchives, nil},
 	{newApprove, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newCalls, []finder{openChats}},
 	{newDebug, []finder{allChats}},

@@ -49,6 +49,8 @@ const (
 	Overloaded = "Overloaded"
 	// APIServerUnavailable means that the API server cannot authenticate or authorize the caller (503).
 	APIServerUnavailable = "APIServerUnavailable"
+	// ArchiveUnavailable means that the object storage with archived chats refuses the request (502).
+	ArchiveUnavailable = "ArchiveUnavailable"
 	// TooLarge means that the body of an operation is larger than 3 MiB (413).
 	TooLarge = "RequestEntityTooLarge"
 	// Starting means that the gateway is still reading the cluster's chats (503).

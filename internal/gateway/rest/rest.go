@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/limit"
@@ -39,6 +40,8 @@ type Options struct {
 	// Requests is how many operations run at the same time, of which a caller has at most a quarter. Default
 	// DefaultRequests.
 	Requests int
+	// Archive has the chats that were archived before their deletion; nil: there is none.
+	Archive *archive.Store
 	// Refused is called with every refusal.
 	Refused func(ctx context.Context, refused *refusal.Error)
 	// Now returns the current time.
@@ -66,6 +69,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.chats()
 	a.messages()
 	a.steering()
+	archives{a, o.Archive}.register()
 	a.describeStreams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()

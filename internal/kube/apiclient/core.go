@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/api/v1beta1"
 )
 
 // The kinds of Kubernetes have only the fields that programs need here. The kinds themselves would link in all others.
@@ -62,6 +64,40 @@ func (c *Client) IssuerKeys(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("reading the keys of the cluster's issuer: %w", err)
 	}
 	return set, nil
+}
+
+// ResourceAttributes are what somebody wants to do.
+type ResourceAttributes struct {
+	Group       string `json:"group"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Verb        string `json:"verb"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+}
+
+// Allowed asks whether the caller itself may do something with a resource of Parley. Errors are the API server's own.
+func (c *Client) Allowed(ctx context.Context, what ResourceAttributes) (bool, error) {
+	what.Group = v1beta1.GroupVersion.Group
+	var review struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Spec       struct {
+			ResourceAttributes ResourceAttributes `json:"resourceAttributes"`
+		} `json:"spec"`
+		Status struct {
+			Allowed bool `json:"allowed"`
+		} `json:"status"`
+	}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+	review.Spec.ResourceAttributes = what
+	body, err := json.Marshal(review)
+	if err != nil {
+		return false, fmt.Errorf("encoding the access review: %w", err)
+	}
+	err = decode(ctx, c.rest.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+		SetHeader("Content-Type", "application/json").Body(body), &review)
+	return review.Status.Allowed, err
 }
 
 // namespacesAtOnce is how many namespaces one answer has at most.

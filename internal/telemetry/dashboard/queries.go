@@ -35,11 +35,10 @@ func perShard(metric string, by ...string) query {
 	return query{sum(by) + "(" + shared(metric, append([]string{telemetry.LabelShard}, by...)...).expr + ")", legend(by)}
 }
 
-// waiting is how many chats wait for one of these.
-func waiting(what ...string) query {
-	each := shared(fmt.Sprintf(`%s{%s=~"%s"}`, telemetry.MetricWaits, telemetry.LabelFor, strings.Join(what, "|")),
-		telemetry.LabelFor, telemetry.LabelShard)
-	return query{"sum(" + each.expr + ")", "chats"}
+// longestWait is for how long the chat has waited for one of these that has waited longest.
+func longestWait(what ...string) query {
+	return query{fmt.Sprintf(`time() - min by (%[1]s) (%[2]s{%[1]s=~"%[3]s"})`, telemetry.LabelFor,
+		telemetry.MetricOldestWait, strings.Join(what, "|")), legend([]string{telemetry.LabelFor})}
 }
 
 // shared is a gauge that every manager tells of the whole cluster: with two managers a sum would tell it twice.

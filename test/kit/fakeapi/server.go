@@ -62,6 +62,9 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	builder.WithIndex(&v1beta1.ChatDebugStep{}, "chatRef.name", func(o client.Object) []string {
 		return []string{o.(*v1beta1.ChatDebugStep).ChatRef.Name}
 	})
+	builder.WithIndex(&v1beta1.ToolApproval{}, index.MessagesByChat, func(o client.Object) []string {
+		return []string{o.(*v1beta1.ToolApproval).Spec.ChatRef.Name}
+	})
 	s := &Server{Direct: builder.Build()}
 	s.Client = interceptor.NewClient(s.Direct, s.funcs(""))
 	s.Live = interceptor.NewClient(s.Direct, s.funcs("live "))

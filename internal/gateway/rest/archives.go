@@ -1,0 +1,137 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"parley.dev/parley/internal/archive"
+	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/kube/apiclient"
+)
+
+// ListArchives are the parameters of a list of archives.
+type ListArchives struct {
+	InNamespace
+
+	Chat     string `query:"chat" pattern:"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" maxLength:"253" doc:"Only those of chats of this name, of which there is one for each UID. Without created, limit and continue."`
+	Created  string `query:"created" pattern:"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$" doc:"Only those of chats that were created in this year, month or on this day, such as 2026-11."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"500" default:"500" doc:"How many to list at most."`
+	Continue string `query:"continue" maxLength:"4096" doc:"From the list before, for the next ones."`
+}
+
+// ArchiveList is a list of archives.
+type ArchiveList struct {
+	Body struct {
+		Archives []archive.Entry `json:"archives" doc:"The archives, by the day on which their chats were created."`
+		Continue string          `json:"continue,omitempty" doc:"For the next ones; absent if there are none."`
+	}
+}
+
+// OfArchive is the archive that a request is about.
+type OfArchive struct {
+	InNamespace
+
+	Chat string `path:"chat" pattern:"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" maxLength:"253" doc:"The name that the Chat had."`
+	UID  string `path:"uid" pattern:"^[-a-z0-9]+$" maxLength:"64" doc:"The UID that the Chat had."`
+}
+
+// archives are the operations on them.
+type archives struct {
+	api   *api
+	store *archive.Store // nil: there is none.
+}
+
+func (a archives) register() {
+	const all, one = "/namespaces/{namespace}/archives", "/namespaces/{namespace}/archives/{chat}/{uid}"
+	register(a.api, operation("listArchives", http.MethodGet, all, "List chats that were archived before their deletion",
+		"For those who may list chats/archive.", http.StatusOK), a.listArchives)
+	read := operation("getArchive", http.MethodGet, one, "Read an archived chat",
+		"The Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON. An answer that breaks off "+
+			"is not as it was written. For those who may get chats/archive.", http.StatusOK)
+	register(a.api, read, a.getArchive)
+	register(a.api, operation("deleteArchive", http.MethodDelete, one, "Delete an archived chat",
+		"For those who may delete chats/archive.", http.StatusNoContent),
+		func(ctx context.Context, in *OfArchive) (*struct{}, error) {
+			if err := a.mayUseArchive(ctx, "delete", in.Namespace, in.Chat); err != nil {
+				return nil, err
+			}
+			return nil, fromStore(a.store.Delete(ctx, in.Namespace, in.Chat, in.UID))
+		})
+}
+
+func (a archives) listArchives(ctx context.Context, in *ListArchives) (*ArchiveList, error) {
+	if err := a.mayUseArchive(ctx, "list", in.Namespace, ""); err != nil {
+		return nil, err
+	}
+	out := &ArchiveList{}
+	var err error
+	if in.Chat != "" {
+		out.Body.Archives, err = a.store.Of(ctx, in.Namespace, in.Chat)
+	} else {
+		out.Body.Archives, out.Body.Continue, err = a.store.List(ctx, in.Namespace, in.Created, in.Limit,
+			in.Continue)
+	}
+	return out, fromStore(err)
+}
+
+// getArchive streams the list, which may be larger than the memory.
+func (a archives) getArchive(ctx context.Context, in *OfArchive) (*huma.StreamResponse, error) {
+	if err := a.mayUseArchive(ctx, "get", in.Namespace, in.Chat); err != nil {
+		return nil, err
+	}
+	entry, err := a.store.Get(ctx, in.Namespace, in.Chat, in.UID)
+	if err != nil {
+		return nil, fromStore(err)
+	}
+	return &huma.StreamResponse{Body: func(to huma.Context) {
+		to.SetHeader("Content-Type", "application/json")
+		if err := a.store.Read(to.Context(), entry, to.BodyWriter()); err != nil {
+			a.api.options.Refused(ctx, storeRefusal(err))
+			panic(http.ErrAbortHandler) // The client sees that the answer is not complete.
+		}
+	}}, nil
+}
+
+// mayUseArchive asks the API server whether the caller may do this with chats/archive, a subresource that exists only
+// for this question.
+func (a archives) mayUseArchive(ctx context.Context, verb, namespace, chat string) error {
+	if a.store == nil {
+		return refused{&refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+			Message: "this gateway has no archive: its administrator can start it with --archive-url"}}
+	}
+	allowed, err := a.api.client.Allowed(ctx, apiclient.ResourceAttributes{Verb: verb, Subresource: "archive",
+		Resource: "chats", Namespace: namespace, Name: chat})
+	if err != nil || allowed {
+		return err
+	}
+	role := "parley-chat-viewer"
+	if verb == "delete" {
+		role = "parley-chat-admin"
+	}
+	return refused{&refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,
+		Message: fmt.Sprintf("you may not %s chats/archive in namespace %s: ask for the ClusterRole %s", verb, namespace,
+			role)}}
+}
+
+// fromStore converts an error of the store.
+func fromStore(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refused{storeRefusal(err)}
+}
+
+func storeRefusal(err error) *refusal.Error {
+	if errors.Is(err, archive.ErrNotFound) {
+		return &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound, Message: err.Error()}
+	}
+	return &refusal.Error{Status: http.StatusBadGateway, Reason: refusal.ArchiveUnavailable,
+		Message: "the archive cannot be used: " + archive.Reason(err), Cause: err}
+}

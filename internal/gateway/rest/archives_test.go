@@ -1,0 +1,93 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/archive"
+	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+)
+
+// openArchive opens a door to a gateway with the archive of one chat.
+func openArchive(t *testing.T, role string) (*door, *blob.Bucket) {
+	t.Helper()
+	bucket := memblob.OpenBucket(nil)
+	t.Cleanup(func() { check.OK(t, bucket.Close()) })
+	store := archive.New(bucket, time.Now)
+	d := open(t, role, func(o *rest.Options) { o.Archive = store })
+	chat := &v1beta1.Chat{ObjectMeta: d.meta("old"), TypeMeta: metav1.TypeMeta{Kind: "Chat"}}
+	chat.UID, chat.CreationTimestamp = "u1", metav1.NewTime(chattest.Now)
+	_, err := store.Write(t.Context(), chat, func(yield func(archive.Object, error) bool) { yield(chat, nil) })
+	check.OK(t, err)
+	return d, bucket
+}
+
+func TestArchivesAreReadWithTheCallersRights(t *testing.T) {
+	t.Parallel()
+	d, _ := openArchive(t, "parley-chat-viewer")
+	for _, query := range []string{"", "?chat=old", "?created=2026-01", "?limit=1"} {
+		if got := d.does(http.StatusOK, "GET", "/archives"+query, ""); !strings.Contains(got.text, `"uid":"u1"`) {
+			t.Errorf("%s lists %s", query, got.text)
+		}
+	}
+	if got := d.does(http.StatusOK, "GET", "/archives?created=2025", ""); strings.Contains(got.text, "u1") {
+		t.Errorf("another year has %s", got.text)
+	}
+	if got := d.does(http.StatusOK, "GET", "/archives/old/u1", ""); got.body["kind"] != "List" ||
+		got.header.Get("Content-Type") != "application/json" {
+		t.Errorf("got %s", got.text)
+	}
+	d.refuses(http.StatusNotFound, "NotFound", "no such archive", "GET", "/archives/old/u2", "")
+	d.refuses(http.StatusBadRequest, "BadRequest", "created", "GET", "/archives?created=yesterday", "")
+	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-admin", "DELETE", "/archives/old/u1", "")
+	d.account("nobody")
+	d.token = d.tokenOf("nobody")
+	for _, path := range []string{"/archives", "/archives/old/u1"} {
+		d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", path, "")
+	}
+	d.account("admin", "parley-chat-admin")
+	d.token = d.tokenOf("admin")
+	d.does(http.StatusNoContent, "DELETE", "/archives/old/u1", "")
+	d.refuses(http.StatusNotFound, "NotFound", "no such archive", "DELETE", "/archives/old/u1", "")
+}
+
+func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {
+	t.Parallel()
+	d, bucket := openArchive(t, "parley-chat-viewer")
+	key := "chats/" + d.namespace + "/old/u1.json.gz"
+	raw, err := bucket.ReadAll(t.Context(), key)
+	check.OK(t, err)
+	attributes, err := bucket.Attributes(t.Context(), key)
+	check.OK(t, err)
+	check.OK(t, bucket.WriteAll(t.Context(), key, append(raw, raw...), &blob.WriterOptions{Metadata: attributes.Metadata}))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/archives/old/u1", nil)
+	check.OK(t, err)
+	request.Header.Set("Authorization", "Bearer "+d.token)
+	response, err := http.DefaultClient.Do(request)
+	if err == nil {
+		_, err = io.ReadAll(response.Body)
+		_ = response.Body.Close()
+	}
+	if err == nil {
+		t.Error("the answer looks complete")
+	}
+}
+
+func TestGatewayWithoutArchiveSaysSo(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-viewer")
+	d.refuses(http.StatusNotFound, "NotFound", "--archive-url", "GET", "/archives", "")
+}

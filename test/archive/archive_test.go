@@ -1,0 +1,186 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1beta1"
+	store "parley.dev/parley/internal/archive"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+)
+
+// old creates a chat that is to be archived and deleted at once, with a note. It rests, because it has no message to
+// answer. It is suspended until its objects are there.
+func old(t *testing.T) *v1beta1.Chat {
+	t.Helper()
+	ns := cluster.Namespace(t, "archive")
+	chat := chattest.In(ns, chattest.Chat("old"))
+	chat.Spec.Suspend = true
+	chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(1)), Archive: new(true)}
+	cluster.Create(t, chat)
+	note := chattest.In(ns, chattest.User("old", "note"))
+	note.Spec.Visibility, note.Spec.Content = v1beta1.VisibleToUsers, strings.Repeat("A note. ", 100)
+	cluster.Create(t, note)
+	sub := chattest.In(ns, chattest.Chat("sub", chattest.ChildOf("old")))
+	cluster.Create(t, sub)
+	patch(t, chat, `{"spec":{"suspend":false}}`)
+	return chat
+}
+
+func patch(t *testing.T, o client.Object, change string) {
+	t.Helper()
+	check.OK(t, cluster.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(change))))
+}
+
+func isGone(t *testing.T, o client.Object) bool {
+	t.Helper()
+	err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+// problem waits until the chat says why it cannot be archived, and returns that.
+func problem(t *testing.T, chat *v1beta1.Chat) (c metav1.Condition) {
+	t.Helper()
+	eventually(t, "the chat says why it is kept", func() bool {
+		if isGone(t, chat) {
+			t.Fatal("the chat is deleted")
+		}
+		found := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionArchiveUnavailable)
+		if found != nil {
+			c = *found
+		}
+		return found != nil
+	})
+	if wait := chat.Status.Wait; wait == nil || wait.For != v1beta1.WaitForArchiveStore || wait.Message != c.Message ||
+		c.Reason != string(v1beta1.ReasonArchiveWriteFailed) {
+		t.Errorf("the wait is %+v, the condition %+v", wait, c)
+	}
+	return c
+}
+
+// archived is what the archive of the chat has, as KIND/NAME; none if there is no archive.
+func archived(t *testing.T, chat *v1beta1.Chat) (names []string) {
+	t.Helper()
+	reader := open(t, s3.url(s3.address), rightSecret)
+	entry, err := reader.Get(t.Context(), chat.Namespace, chat.Name, string(chat.UID))
+	if err != nil {
+		return nil
+	}
+	var text bytes.Buffer
+	check.OK(t, reader.Read(t.Context(), entry, &text))
+	var list struct {
+		Items []metav1.PartialObjectMetadata
+	}
+	check.OK(t, json.Unmarshal(text.Bytes(), &list))
+	for _, o := range list.Items {
+		names = append(names, o.Kind+"/"+o.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+var whole = []string{"Chat/old", "Chat/sub", "ChatMessage/note"}
+
+func TestChatIsArchivedAndDeleted(t *testing.T) {
+	startManager(t, open(t, s3.url(s3.address), rightSecret))
+	chat := old(t)
+	eventually(t, "the chat is deleted", func() bool { return isGone(t, chat) })
+	check.Equal(t, "archive", whole, archived(t, chat))
+	reader := open(t, s3.url(s3.address), rightSecret)
+	listed, _, err := reader.List(t.Context(), chat.Namespace, "", store.MaxPage, "")
+	check.OK(t, err)
+	named, err := reader.Of(t.Context(), chat.Namespace, "old")
+	check.OK(t, err)
+	check.Equal(t, "entries", named, listed)
+	check.OK(t, reader.Delete(t.Context(), chat.Namespace, "old", string(chat.UID)))
+	check.Equal(t, "archive", nil, archived(t, chat))
+}
+
+func TestWrongKeyIsRefused(t *testing.T) {
+	startManager(t, open(t, s3.url(s3.address), "wrong"))
+	chat := old(t)
+	c := problem(t, chat)
+	t.Log(c.Message)
+	if !strings.Contains(c.Message, "SignatureDoesNotMatch") || archived(t, chat) != nil {
+		t.Errorf("the condition is %q", c.Message)
+	}
+}
+
+func TestDamagedBodyIsRefused(t *testing.T) {
+	damaged := s3.proxy(t, func(r *http.Request) int {
+		if r.Method != http.MethodPut {
+			return whatever
+		}
+		return damageRequest
+	})
+	startManager(t, open(t, s3.url(damaged), rightSecret))
+	chat := old(t)
+	c := problem(t, chat)
+	t.Log(c.Message)
+	if !strings.Contains(c.Message, "XAmzContentSHA256Mismatch") && !strings.Contains(c.Message, "BadDigest") ||
+		archived(t, chat) != nil {
+		t.Errorf("the condition is %q", c.Message)
+	}
+}
+
+func TestDamagedAnswerKeepsTheChat(t *testing.T) {
+	damaged := s3.proxy(t, func(r *http.Request) int {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, ".json.gz") {
+			return whatever
+		}
+		return damageAnswer
+	})
+	startManager(t, open(t, s3.url(damaged), rightSecret))
+	c := problem(t, old(t))
+	t.Log(c.Message)
+}
+
+// TestNoFaultOfTheStoreLosesAChat lets each request to the store fail, one after another, and end the manager: before the
+// store has seen it, and after. The next manager finishes.
+func TestNoFaultOfTheStoreLosesAChat(t *testing.T) {
+	for _, fault := range []int{refuse, loseAnswer} {
+		for n := 1; ; n++ {
+			requests := 0
+			faulty := s3.proxy(t, func(*http.Request) int {
+				if requests++; requests >= n {
+					return fault
+				}
+				return whatever
+			})
+			stop := startManager(t, open(t, s3.url(faulty), rightSecret))
+			chat := old(t)
+			deleted := false
+			eventually(t, "the chat is deleted, or says why not", func() bool {
+				deleted = isGone(t, chat)
+				return deleted || meta.FindStatusCondition(chat.Status.Conditions,
+					v1beta1.ConditionArchiveUnavailable) != nil
+			})
+			stop()
+			if deleted {
+				check.Equal(t, "archive", whole, archived(t, chat))
+				t.Logf("the store is asked %d times", n-1)
+				break
+			}
+			stop = startManager(t, open(t, s3.url(s3.address), rightSecret))
+			eventually(t, "the next manager deletes the chat", func() bool { return isGone(t, chat) })
+			check.Equal(t, "archive", whole, archived(t, chat))
+			stop()
+		}
+	}
+}
