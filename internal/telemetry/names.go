@@ -143,54 +143,95 @@ const (
 
 // Attributes of the GenAI semantic conventions, as of version 1.41 of the conventions, the last that held them all.
 const (
-	AttrOperation         = "gen_ai.operation.name"
-	AttrProvider          = "gen_ai.provider.name"
-	AttrRequestModel      = "gen_ai.request.model"
-	AttrMaxTokens         = "gen_ai.request.max_tokens"
-	AttrTemperature       = "gen_ai.request.temperature"
-	AttrTopP              = "gen_ai.request.top_p"
-	AttrTopK              = "gen_ai.request.top_k"
-	AttrPresencePenalty   = "gen_ai.request.presence_penalty"
-	AttrFrequencyPenalty  = "gen_ai.request.frequency_penalty"
-	AttrStream            = "gen_ai.request.stream"
-	AttrFinishReasons     = "gen_ai.response.finish_reasons"
-	AttrTimeToFirstChunk  = "gen_ai.response.time_to_first_chunk"
-	AttrConversation      = "gen_ai.conversation.id"
-	AttrInputTokens       = "gen_ai.usage.input_tokens"
-	AttrOutputTokens      = "gen_ai.usage.output_tokens"
-	AttrCacheReadTokens   = "gen_ai.usage.cache_read.input_tokens"
+	// AttrOperation is of invoke_agent, chat and execute_tool.
+	AttrOperation = "gen_ai.operation.name"
+	// AttrProvider is of invoke_agent and chat.
+	AttrProvider = "gen_ai.provider.name"
+	// AttrRequestModel is of invoke_agent and chat.
+	AttrRequestModel = "gen_ai.request.model"
+	// AttrMaxTokens is of chat.
+	AttrMaxTokens = "gen_ai.request.max_tokens"
+	// AttrTemperature is of chat.
+	AttrTemperature = "gen_ai.request.temperature"
+	// AttrTopP is of chat.
+	AttrTopP = "gen_ai.request.top_p"
+	// AttrTopK is of chat.
+	AttrTopK = "gen_ai.request.top_k"
+	// AttrPresencePenalty is of chat.
+	AttrPresencePenalty = "gen_ai.request.presence_penalty"
+	// AttrFrequencyPenalty is of chat.
+	AttrFrequencyPenalty = "gen_ai.request.frequency_penalty"
+	// AttrStream is of chat; always true.
+	AttrStream = "gen_ai.request.stream"
+	// AttrFinishReasons is of chat: the provider's own word, such as end_turn or MAX_TOKENS.
+	AttrFinishReasons = "gen_ai.response.finish_reasons"
+	// AttrTimeToFirstChunk is of chat.
+	AttrTimeToFirstChunk = "gen_ai.response.time_to_first_chunk"
+	// AttrConversation is of all spans: the chat's UID.
+	AttrConversation = "gen_ai.conversation.id"
+	// AttrInputTokens is of chat; cached ones included.
+	AttrInputTokens = "gen_ai.usage.input_tokens"
+	// AttrOutputTokens is of chat.
+	AttrOutputTokens = "gen_ai.usage.output_tokens"
+	// AttrCacheReadTokens is of chat.
+	AttrCacheReadTokens = "gen_ai.usage.cache_read.input_tokens"
+	// AttrCacheCreateTokens is of chat.
 	AttrCacheCreateTokens = "gen_ai.usage.cache_creation.input_tokens"
-	AttrReasoningTokens   = "gen_ai.usage.reasoning.output_tokens"
-	AttrToolName          = "gen_ai.tool.name"
-	AttrToolType          = "gen_ai.tool.type"
-	AttrToolCallID        = "gen_ai.tool.call.id"
-	AttrAgentName         = "gen_ai.agent.name"
-	AttrErrorType         = "error.type"
-	AttrServerAddress     = "server.address"
-	AttrServerPort        = "server.port"
+	// AttrReasoningTokens is of chat.
+	AttrReasoningTokens = "gen_ai.usage.reasoning.output_tokens"
+	// AttrToolName is of execute_tool: the tool, mcp for one of an MCP server, or client.
+	AttrToolName = "gen_ai.tool.name"
+	// AttrToolType is of execute_tool.
+	AttrToolType = "gen_ai.tool.type"
+	// AttrToolCallID is of execute_tool.
+	AttrToolCallID = "gen_ai.tool.call.id"
+	// AttrAgentName is of invoke_agent.
+	AttrAgentName = "gen_ai.agent.name"
+	// AttrErrorType is of a failed span: the reason as in status.lastError.reason, Lost for an attempt whose pod was
+	// lost, or ToolError; never the text of an error.
+	AttrErrorType = "error.type"
+	// AttrServerAddress is of chat.
+	AttrServerAddress = "server.address"
+	// AttrServerPort is of chat.
+	AttrServerPort = "server.port"
 )
 
 // Attributes that hold content. They are set only where EnvCaptureContent says so.
 const (
-	AttrInputMessages      = "gen_ai.input.messages"
-	AttrOutputMessages     = "gen_ai.output.messages"
+	// AttrInputMessages is of chat, with content.
+	AttrInputMessages = "gen_ai.input.messages"
+	// AttrOutputMessages is of chat, with content.
+	AttrOutputMessages = "gen_ai.output.messages"
+	// AttrSystemInstructions is of chat, with content.
 	AttrSystemInstructions = "gen_ai.system_instructions"
-	AttrToolArguments      = "gen_ai.tool.call.arguments"
-	AttrToolResult         = "gen_ai.tool.call.result"
+	// AttrToolArguments is of execute_tool, with content.
+	AttrToolArguments = "gen_ai.tool.call.arguments"
+	// AttrToolResult is of execute_tool, with content.
+	AttrToolResult = "gen_ai.tool.call.result"
 )
 
 // Attributes of Parley's own, and those of the resource.
 const (
-	AttrNamespace      = "k8s.namespace.name"
-	AttrPod            = "k8s.pod.name"
-	AttrChat           = "parley.chat.name"
-	AttrMessage        = "parley.message.name"
+	// AttrNamespace is of invoke_agent, parley.step and the resource.
+	AttrNamespace = "k8s.namespace.name"
+	// AttrPod is of the resource.
+	AttrPod = "k8s.pod.name"
+	// AttrChat is of invoke_agent and parley.step.
+	AttrChat = "parley.chat.name"
+	// AttrMessage is of invoke_agent.
+	AttrMessage = "parley.message.name"
+	// AttrHistoryVersion is of parley.step.
 	AttrHistoryVersion = "parley.history.version"
-	AttrAttempt        = "parley.attempt"
-	AttrAction         = "parley.action"
-	AttrOutcome        = "parley.outcome"
-	AttrTurnResult     = "parley.turn.result"
-	AttrTurnSteps      = "parley.turn.steps"
+	// AttrAttempt is of parley.step.
+	AttrAttempt = "parley.attempt"
+	// AttrAction is of parley.step.
+	AttrAction = "parley.action"
+	// AttrOutcome is of parley.step, chat and execute_tool.
+	AttrOutcome = "parley.outcome"
+	// AttrTurnResult is of invoke_agent.
+	AttrTurnResult = "parley.turn.result"
+	// AttrTurnSteps is of invoke_agent.
+	AttrTurnSteps = "parley.turn.steps"
 )
 
 // EnvCaptureContent is the environment variable that puts prompts, replies, tool arguments and tool results into spans

@@ -41,8 +41,26 @@ func Metrics() ([]byte, error) {
 	b.WriteString("\n[How to collect them](../how-to/observability.md). Labels have closed sets of values: they never " +
 		"name a chat, a namespace or a person. If a set exceeds 64 values, the rest counts as `other`.\n")
 	markdown.Table(&b, []string{"metric", "type", "from", "labels", "meaning"}, rows)
-	err = errors.Join(err, stateMetrics(&b))
+	err = errors.Join(err, stateMetrics(&b), attributes(&b))
 	return b.Bytes(), err
+}
+
+// attributes writes the attributes of spans.
+func attributes(w io.Writer) error {
+	all, err := constants("internal/telemetry/names.go")
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, c := range all {
+		if spans, found := strings.CutPrefix(c.doc, "Of "); found && strings.HasPrefix(c.name, "Attr") {
+			rows = append(rows, []string{markdown.Code(c.value), markdown.Prose(spans)})
+		}
+	}
+	fmt.Fprint(w, "\n## Attributes of spans\n\nThe names are those of OpenTelemetry's conventions for generative AI, and "+
+		"Parley's own. [How to switch traces on](../how-to/observability.md#switch-traces-on).\n")
+	markdown.Table(w, []string{"attribute", "of"}, rows)
+	return nil
 }
 
 const stateMetricsFile = "config/kube-state-metrics/metrics.yaml"
