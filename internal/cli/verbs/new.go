@@ -113,7 +113,7 @@ func (no *newOptions) base(o *options) (*v1beta1.Chat, error) {
 	if no.based == "" {
 		return chat, nil
 	}
-	raw, err := o.read(no.based)
+	raw, err := readInput(o, no.based)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (no *newOptions) base(o *options) (*v1beta1.Chat, error) {
 	return chat, nil
 }
 
-// read reads a file, or standard input for "-".
-func (o *options) read(file string) ([]byte, error) {
+// readInput reads a file, or standard input for "-".
+func readInput(o *options, file string) ([]byte, error) {
 	raw, err := []byte(nil), error(nil)
 	if file == "-" {
 		raw, err = io.ReadAll(io.LimitReader(o.In, v1beta1.MaxContentBytes))

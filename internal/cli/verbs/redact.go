@@ -38,7 +38,7 @@ func newRedact(o *options) *cobra.Command {
 		Example: "  kubectl chat redact triage\n  kubectl chat redact triage password.txt --dry-run",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := o.textToRemove(append(args, "-")[1])
+			text, err := textToRemove(o, append(args, "-")[1])
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func newRedact(o *options) *cobra.Command {
 }
 
 // textToRemove reads the text from a file, or from standard input for "-".
-func (o *options) textToRemove(file string) (*redact.Text, error) {
+func textToRemove(o *options, file string) (*redact.Text, error) {
 	raw, err := []byte(nil), error(nil)
 	in, isFile := o.In.(*os.File)
 	switch {
