@@ -69,7 +69,8 @@ func (r *Report) Failed() (n int) {
 }
 
 // Restore restores the chats of a backup. A chat that fails does not keep the others from being restored. To continue
-// an interrupted restore, repeat it. The error is about the options; the report has those of the objects.
+// an interrupted restore, repeat it. The error is about the options, or the end of ctx; the report, which is nil for
+// options that cannot be used, has those of the objects.
 func Restore(ctx context.Context, client *apiclient.Client, b *Backup, o Options) (*Report, error) {
 	families, err := b.families(o.Names)
 	if err != nil {
@@ -84,7 +85,9 @@ func Restore(ctx context.Context, client *apiclient.Client, b *Backup, o Options
 		r.restoreSettings(ctx, b.Settings)
 	}
 	for _, family := range families {
-		r.restoreFamily(ctx, family)
+		if ctx.Err() == nil {
+			r.restoreFamily(ctx, family)
+		}
 	}
 	return &r.report, ctx.Err()
 }
