@@ -135,18 +135,42 @@ func TestOtherObjectOfTheNameStaysAndFails(t *testing.T) {
 	yaml := from.kubectl("get", kinds, "-o", "yaml")
 	to := newRoom(t, target)
 	to.create(chattest.Chat("root"))
-	report := to.restore(yaml, nil)
+	check.Equal(t, "failures", map[string]string{
+		"root": "another chat has its name: delete that chat, or restore into another namespace",
+		"sub":  "chat root, which is above it, is not restored",
+	}, failures(to.restore(yaml, nil)))
+	succeeds(t, from.restore(yaml, nil)) // There they are as they were.
+}
+
+// failures are the errors of a report by the names of the objects.
+func failures(report *backup.Report) map[string]string {
 	failed := map[string]string{}
 	for _, r := range report.Results {
 		if r.Err != nil {
 			failed[r.Name] = r.Err.Error()
 		}
 	}
+	return failed
+}
+
+func TestFamilyIsHeldUntilAllIsRestored(t *testing.T) {
+	from := newFamily(t)
+	yaml, before := from.kubectl("get", kinds, "-o", "yaml"), from.views()
+	to := newRoom(t, target)
+	inTheWay := chattest.User("other", "sub-1")
+	to.create(inTheWay)
 	check.Equal(t, "failures", map[string]string{
-		"root": "another chat has its name: delete that chat, or restore into another namespace",
-		"sub":  "chat root, which is above it, is not restored",
-	}, failed)
-	succeeds(t, from.restore(yaml, nil)) // There they are as they were.
+		"root": "it is held until the restore is repeated, because chat sub failed",
+		"sub":  "restoring the messages: another object has the name sub-1: delete it, and restore again",
+	}, failures(to.restore(yaml, nil)))
+	to.awaitChat("root", v1beta1.ReasonRestoring)
+	check.OK(t, to.Client.Delete(t.Context(), inTheWay))
+	succeeds(t, to.restore(yaml, nil))
+	to.awaitRestored("root", "sub")
+	check.Equal(t, "chats", before, to.views())
+	to.kubectl("delete", "chat", "sub")
+	check.Equal(t, "failures", map[string]string{"sub": "chat root, which is above it, exists: delete that to restore the family"},
+		failures(to.restore(yaml, nil)))
 }
 
 func TestMessageNewerThanItsChatIsAnswered(t *testing.T) {

@@ -99,11 +99,22 @@ func addFile(b *backup.Backup, file string) error {
 
 func restoreBackup(ctx context.Context, s *session, b *backup.Backup, options backup.Options) error {
 	report, err := backup.Restore(ctx, s.Client, b, options)
+	if report != nil {
+		printReport(s, report, options.DryRun)
+	}
 	if err != nil {
 		return fmt.Errorf("restoring the backup: %w", err)
 	}
+	if failed := report.Failed(); failed > 0 {
+		return fmt.Errorf("%d of %s failed, see above", failed, render.Plural(len(report.Results), "object"))
+	}
+	return nil
+}
+
+// printReport prints a line for each object.
+func printReport(s *session, report *backup.Report, dryRun bool) {
 	suffix := ""
-	if options.DryRun {
+	if dryRun {
 		suffix = " (dry run)"
 	}
 	for _, r := range report.Results {
@@ -116,8 +127,4 @@ func restoreBackup(ctx context.Context, s *session, b *backup.Backup, options ba
 		}
 		fmt.Fprintln(s.Out, line)
 	}
-	if failed := report.Failed(); failed > 0 {
-		return fmt.Errorf("%d of %s failed, see above", failed, render.Plural(len(report.Results), "object"))
-	}
-	return nil
 }

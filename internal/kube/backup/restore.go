@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,7 +70,8 @@ func (r *Report) Failed() (n int) {
 }
 
 // Restore restores the chats of a backup. A chat that fails does not keep the others from being restored. To continue
-// an interrupted restore, repeat it. The error is about the options; the report has those of the objects.
+// an interrupted restore, repeat it. The error is about the options, or the end of ctx; the report, which is nil for
+// options that cannot be used, has those of the objects.
 func Restore(ctx context.Context, client *apiclient.Client, b *Backup, o Options) (*Report, error) {
 	families, err := b.families(o.Names)
 	if err != nil {
@@ -79,14 +81,24 @@ func Restore(ctx context.Context, client *apiclient.Client, b *Backup, o Options
 		return nil, fmt.Errorf("the backup has chats of the namespaces %s, which cannot all be restored into %s",
 			strings.Join(spaces, ", "), o.Namespace)
 	}
-	r := &restorer{client: client, options: o, uids: uids{}}
+	report := &Report{}
 	if len(o.Names) == 0 {
-		r.restoreSettings(ctx, b.Settings)
+		report.Results = (&restorer{client: client, options: o}).restoreSettings(ctx, b.Settings)
 	}
-	for _, family := range families {
-		r.restoreFamily(ctx, family)
+	results := make([][]Result, len(families))
+	var group errgroup.Group
+	group.SetLimit(familiesAtOnce)
+	for i, family := range families {
+		group.Go(func() error {
+			if ctx.Err() == nil {
+				results[i] = (&restorer{client: client, options: o, uids: uids{}}).restoreFamily(ctx, family)
+			}
+			return nil
+		})
 	}
-	return &r.report, ctx.Err()
+	_ = group.Wait() // The results have the errors.
+	report.Results = append(report.Results, slices.Concat(results...)...)
+	return report, ctx.Err()
 }
 
 func (b *Backup) namespaces() []string {
@@ -97,11 +109,14 @@ func (b *Backup) namespaces() []string {
 	return slices.Sorted(maps.Keys(spaces))
 }
 
+// familiesAtOnce is how many families are restored at the same time.
+const familiesAtOnce = 8
+
+// restorer restores one family, or the settings.
 type restorer struct {
 	client  *apiclient.Client
 	options Options
 	uids    uids
-	report  Report
 }
 
 func (r *restorer) namespace(of string) string {
@@ -112,16 +127,17 @@ func (r *restorer) namespace(of string) string {
 }
 
 // restoreSettings creates what does not exist yet. Every cluster has a kube-root-ca.crt of its own.
-func (r *restorer) restoreSettings(ctx context.Context, all []Setting) {
+func (r *restorer) restoreSettings(ctx context.Context, all []Setting) (results []Result) {
 	for _, kind := range settings {
 		for i := range all {
 			if s := &all[i]; s.Kind == kind.kind && s.Metadata.Name != "kube-root-ca.crt" {
 				result := Result{Kind: s.Kind, Namespace: r.namespace(s.Metadata.Namespace), Name: s.Metadata.Name}
 				result.Outcome, result.Err = r.restoreSetting(ctx, s)
-				r.report.Results = append(r.report.Results, result)
+				results = append(results, result)
 			}
 		}
 	}
+	return results
 }
 
 func (r *restorer) restoreSetting(ctx context.Context, s *Setting) (Outcome, error) {
@@ -157,7 +173,7 @@ func (e leftOutError) Error() string { return string(e) }
 
 // restoreFamily restores the chats of a family in steps. The operator holds them all until the last step, because a
 // chat may wait for its sub-chats. If a step fails, it holds them until the restore is repeated.
-func (r *restorer) restoreFamily(ctx context.Context, family []*member) {
+func (r *restorer) restoreFamily(ctx context.Context, family []*member) (results []Result) {
 	steps := []func(context.Context, *member) error{r.restoreChat}
 	if !r.options.DryRun {
 		steps = append(steps, r.restoreMessages, r.restoreApprovals, r.restoreStatus)
@@ -171,9 +187,10 @@ func (r *restorer) restoreFamily(ctx context.Context, family []*member) {
 		r.releaseFamily(ctx, family)
 	}
 	for _, m := range family {
-		r.report.Results = append(r.report.Results, r.resultOf(m))
+		results = append(results, r.resultOf(m))
 		m.liveMessages = nil
 	}
+	return results
 }
 
 // do does a step of the restore of a chat, unless an earlier one of it, or of the chat above, has failed.
