@@ -5,6 +5,7 @@ package apiclient
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 
@@ -21,13 +22,14 @@ func NewLogger(to io.Writer, level slog.Level) *slog.Logger {
 	return log
 }
 
-// logHandler logs errors as warnings that are normal while Parley is uninstalled: its programs can outlive what they need.
+// logHandler logs errors as warnings that are normal while the program stops, or while Parley is uninstalled: its
+// programs can outlive what they need.
 type logHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
 func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 	record.Attrs(func(attr slog.Attr) bool {
-		if err, ok := attr.Value.Any().(error); ok && denial.IsRemoval(err) {
+		if err, ok := attr.Value.Any().(error); ok && (errors.Is(err, context.Canceled) || denial.IsRemoval(err)) {
 			record.Level = min(record.Level, slog.LevelWarn)
 		}
 		return true

@@ -5,9 +5,11 @@ package apiclient_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -35,9 +37,10 @@ func TestErrorsDuringUninstallationAreWarnings(t *testing.T) {
 			errors.New(`User "system:serviceaccount:a:b" cannot list resource "chats"`)), "WARN"},
 		"a namespace that is being deleted": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden,
 			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}}}, "WARN"},
-		"an object that a policy denies": {apierrors.NewForbidden(chats, "c", errors.New("exceeded quota")), "ERROR"},
-		"a missing object":               {apierrors.NewNotFound(chats, "c"), "ERROR"},
-		"another error":                  {errors.New("no connection"), "ERROR"},
+		"an object that a policy denies":    {apierrors.NewForbidden(chats, "c", errors.New("exceeded quota")), "ERROR"},
+		"a request of a program that stops": {&url.Error{Op: "Get", URL: "https://a", Err: context.Canceled}, "WARN"},
+		"a missing object":                  {apierrors.NewNotFound(chats, "c"), "ERROR"},
+		"another error":                     {errors.New("no connection"), "ERROR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
