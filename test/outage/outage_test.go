@@ -6,9 +6,15 @@ package outage
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +24,9 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
+
+// away is for how much longer the API server is away than it takes to notice that.
+var away = flag.Duration("away", 0, "how long the API server is away after chats wait")
 
 const (
 	leads     = "this manager leads"
@@ -42,6 +51,45 @@ func TestChatsWaitWhileAPIServerIsSlow(t *testing.T) {
 	k.end()
 }
 
+// TestChatsWaitWhileAPIServerIsAway stops the API server's process, which keeps all connections open and answers none.
+func TestChatsWaitWhileAPIServerIsAway(t *testing.T) {
+	n := &network{}
+	k := newTalk(t)
+	m := startManagers(t, n, k.namespace)
+	k.startPod(n)
+	k.comeFar(1)
+	signalAPIServer(t, syscall.SIGSTOP)
+	t.Cleanup(func() { signalAPIServer(t, syscall.SIGCONT) })
+	eventually(t, "the leader loses its lease", func() bool { return m.logged(lostLease) == 1 })
+	eventually(t, "no call of the model is under way", func() bool { return k.model.InFlight() == 0 })
+	<-time.After(*away)
+	signalAPIServer(t, syscall.SIGCONT)
+	k.comeFar(2)
+	k.end()
+}
+
+// signalAPIServer sends a signal to the process that listens at the cluster's port.
+func signalAPIServer(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	host, err := url.Parse(cluster.Config.Host)
+	check.OK(t, err)
+	port := "--secure-port=" + host.Port()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	check.OK(t, err)
+	for _, file := range commands {
+		command, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(command), "kube-apiserver\x00") ||
+			!strings.Contains(string(command), port) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		check.OK(t, err)
+		check.OK(t, syscall.Kill(pid, signal))
+		return
+	}
+	t.Fatalf("no kube-apiserver has %s", port)
+}
+
 // noSpace is etcd's own error.
 const noSpace = "database space exceeded"
 
@@ -51,12 +99,15 @@ func TestChatsWaitWhileEtcdIsFull(t *testing.T) {
 	m := startManagers(t, n, k.namespace)
 	k.startPod(n)
 	k.comeFar(1)
+	spare := chattest.In(k.namespace, chattest.Chat("spare"))
+	cluster.Create(t, spare)
 	fill(t, k.namespace)
 	err := cluster.Client.Create(t.Context(), chattest.In(k.namespace, chattest.Chat("new")))
 	check.Contains(t, fmt.Sprint("creating a chat: ", err), noSpace)
 	eventually(t, "the leader loses its lease", func() bool { return m.logged(lostLease) == 1 })
 	eventually(t, "logs say why", func() bool { return m.logged(noSpace) > 0 })
 	eventually(t, "no call of the model is under way", func() bool { return k.model.InFlight() == 0 })
+	check.OK(t, cluster.Client.Delete(t.Context(), spare)) // What can be done without can be deleted.
 	free(t)
 	k.comeFar(2)
 	k.end()
