@@ -33,7 +33,7 @@ func newArchives(o *options) *cobra.Command {
 		Example: "  kubectl chat archives\n  kubectl chat archives list --created 2026-11\n" +
 			"  kubectl chat archives get triage\n  kubectl chat archives delete triage",
 		Args: cobra.NoArgs,
-		RunE: o.archived(list, render.FormatJSON, render.FormatYAML),
+		RunE: archived(o, list, render.FormatJSON, render.FormatYAML),
 	}
 	listing := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List archived chats",
 		Long:    "Lists the archived chats of the namespace, by the day on which they were created.",
@@ -44,24 +44,24 @@ func newArchives(o *options) *cobra.Command {
 	}
 	cmd.AddCommand(listing,
 		&cobra.Command{Use: "get CHAT[/UID]", Short: "Print an archived chat",
-			Long: "Prints the Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON, as kubectl " +
-				"get prints them.",
+			Long: "Prints the Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON, as " +
+				"kubectl get prints them.",
 			Example: "  kubectl chat archives get triage > triage.json", Args: cobra.ExactArgs(1),
-			RunE: o.archived(getArchive, render.FormatJSON)},
+			RunE: archived(o, getArchive, render.FormatJSON)},
 		&cobra.Command{Use: "restore CHAT[/UID]", Short: "Restore an archived chat",
-			Long: "Restores an archived chat and its sub-chats into the cluster, as kubectl chat restore does. No model is asked " +
-				"again. The archive stays. Takes the verb restore on chats (ClusterRole parley-restore).",
-			Example: "  kubectl chat archives restore triage", Args: cobra.ExactArgs(1), RunE: o.archived(restoreArchive)},
+			Long: "Restores an archived chat and its sub-chats into the cluster, as kubectl chat restore does. No model is " +
+				"asked again. The archive stays. Takes the verb restore on chats (ClusterRole parley-restore).",
+			Example: "  kubectl chat archives restore triage", Args: cobra.ExactArgs(1), RunE: archived(o, restoreArchive)},
 		&cobra.Command{Use: "delete CHAT[/UID]", Short: "Delete an archived chat",
 			Long:    "Deletes the archive of a chat from the object storage. That cannot be undone.",
-			Example: "  kubectl chat archives delete triage", Args: cobra.ExactArgs(1), RunE: o.archived(deleteArchive)},
+			Example: "  kubectl chat archives delete triage", Args: cobra.ExactArgs(1), RunE: archived(o, deleteArchive)},
 	)
 	return cmd
 }
 
 // archived returns the RunE of a verb about archives. The gateway uses the token of the caller for its question to the
 // API server, so that it must be one of the API server.
-func (o *options) archived(run func(context.Context, *session, []string) error, outputs ...string,
+func archived(o *options, run func(context.Context, *session, []string) error, outputs ...string,
 ) func(*cobra.Command, []string) error {
 	return o.connected(func(ctx context.Context, s *session, args []string) error {
 		s.dialer.AsCaller = true
@@ -70,7 +70,7 @@ func (o *options) archived(run func(context.Context, *session, []string) error, 
 }
 
 // onArchives does something with the archives of the namespace.
-func (s *session) onArchives(ctx context.Context, do func(client.Namespace) error) error {
+func onArchives(ctx context.Context, s *session, do func(client.Namespace) error) error {
 	gateway, err := s.dialer.Dial(ctx)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *session) onArchives(ctx context.Context, do func(client.Namespace) erro
 }
 
 func listArchives(ctx context.Context, s *session, created string) error {
-	return s.onArchives(ctx, func(n client.Namespace) error {
+	return onArchives(ctx, s, func(n client.Namespace) error {
 		all := []client.Archive{}
 		for next, more := "", true; more; more = next != "" {
 			page, err := n.ListArchives(ctx, "", created, next)
@@ -125,7 +125,7 @@ func findArchive(ctx context.Context, n client.Namespace, argument string) (*cli
 }
 
 func getArchive(ctx context.Context, s *session, args []string) error {
-	return s.onArchives(ctx, func(n client.Namespace) error {
+	return onArchives(ctx, s, func(n client.Namespace) error {
 		a, err := findArchive(ctx, n, args[0])
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ func getArchive(ctx context.Context, s *session, args []string) error {
 
 func restoreArchive(ctx context.Context, s *session, args []string) error {
 	var b backup.Backup
-	err := s.onArchives(ctx, func(n client.Namespace) error {
+	err := onArchives(ctx, s, func(n client.Namespace) error {
 		a, err := findArchive(ctx, n, args[0])
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func restoreArchive(ctx context.Context, s *session, args []string) error {
 }
 
 func deleteArchive(ctx context.Context, s *session, args []string) error {
-	return s.onArchives(ctx, func(n client.Namespace) error {
+	return onArchives(ctx, s, func(n client.Namespace) error {
 		a, err := findArchive(ctx, n, args[0])
 		if err != nil {
 			return err
