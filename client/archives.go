@@ -38,8 +38,8 @@ type ArchivePage struct {
 	Continue string `json:"continue"`
 }
 
-// ListArchives lists at most 500 archives: of the chats of a name, or of those that were created in a year, a month or on
-// a day, such as 2026-11; empty: of all. next is the Continue of the page before.
+// ListArchives lists at most 500 archives: of the chats of a name, or of those that were created in a year, a month or
+// on a day, such as 2026-11; empty: of all. next is the Continue of the page before.
 func (n Namespace) ListArchives(ctx context.Context, chat, created, next string) (*ArchivePage, error) {
 	query := url.Values{}
 	for name, value := range map[string]string{"chat": chat, "created": created, "continue": next} {

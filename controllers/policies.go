@@ -57,18 +57,20 @@ type policiesWatch struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (*policiesWatch) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. A check without a clear answer changes nothing.
+// Start implements manager.Runnable.
 func (w *policiesWatch) Start(ctx context.Context) error {
-	for {
-		switch err := probe(ctx, w.dry, w.namespace, false); {
-		case err == nil:
-			w.missing.Store(true)
-		case apierrors.IsForbidden(err) && !startup.IsRefusal(err):
-			w.missing.Store(false)
-		}
-		if retry.Sleep(ctx, watchInterval) != nil {
-			return nil
-		}
+	for w.check(ctx); retry.Sleep(ctx, watchInterval) == nil; w.check(ctx) {
+	}
+	return nil
+}
+
+// check tries what a policy forbids. Without a clear answer nothing changes.
+func (w *policiesWatch) check(ctx context.Context) {
+	switch err := probe(ctx, w.dry, w.namespace, false); {
+	case err == nil:
+		w.missing.Store(true)
+	case apierrors.IsForbidden(err) && !startup.IsRefusal(err):
+		w.missing.Store(false)
 	}
 }
 

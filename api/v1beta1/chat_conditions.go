@@ -46,8 +46,8 @@ const (
 const (
 	// ReasonArchiveNotConfigured surfaces in ArchiveUnavailable (True) while the manager has no object storage.
 	ReasonArchiveNotConfigured ConditionReason = "ArchiveNotConfigured"
-	// ReasonArchiveWriteFailed surfaces in ArchiveUnavailable (True) after the archive could not be written, or was not the
-	// same when it was read back. The manager tries again.
+	// ReasonArchiveWriteFailed surfaces in ArchiveUnavailable (True) after the archive could not be written, or was not
+	// the same when it was read back. The manager tries again.
 	ReasonArchiveWriteFailed ConditionReason = "ArchiveWriteFailed"
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"

@@ -110,8 +110,8 @@ type ChatRestrictions struct {
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
 
-	// retention is the longest that chats may be kept at rest, and counts where neither a chat nor defaults says less. With
-	// archive: true all are archived. Default: no bounds.
+	// retention is the longest that chats may be kept at rest, and counts where neither a chat nor defaults says less.
+	// With archive: true all are archived. Default: no bounds.
 	// +optional
 	Retention *ChatRetention `json:"retention,omitempty"`
 

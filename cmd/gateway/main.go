@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 	cluster = apiclient.WithoutProxy(cluster)
 	cluster.QPS, cluster.UserAgent = -1, userAgent // priority and fairness of the API server is the limit
 	registry := telemetry.NewRegistry()
-	g, err := newGateway(cluster, c, telemetry.NewGateway(registry), log)
+	g, err := newGateway(ctx, cluster, c, telemetry.NewGateway(registry), log)
 	if err != nil {
 		return err
 	}
@@ -170,8 +170,8 @@ func (c *config) callers(flags *flag.FlagSet) {
 		"bytes of messages that all streams hold together, besides 64 MiB that they share")
 }
 
-func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log *slog.Logger) (*gateway.Gateway,
-	error) {
+func newGateway(ctx context.Context, cluster *rest.Config, c config, metrics *telemetry.Gateway, log *slog.Logger) (
+	*gateway.Gateway, error) {
 	core, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
@@ -184,7 +184,7 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 	if err != nil {
 		return nil, err
 	}
-	store, err := archive.Open(context.Background(), c.archiveURL)
+	store, err := archive.Open(ctx, c.archiveURL, time.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -98,9 +98,7 @@ func main() {
 		"how the agent comes into workspaces: ImageVolume or InitContainer; default: ImageVolume from Kubernetes 1.36 on")
 	text(&f.archiveURL, "archive-url", "`URL` of the bucket that chats are archived to before their retention deletes "+
 		"them, such as s3://bucket?region=eu-central-1 or azblob://container; default: $PARLEY_ARCHIVE_URL")
-	flag.BoolVar(&f.profiling, "profiling", false,
-		"serve profiles of this program at the metrics address, and have generation pods serve theirs")
-	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
+	debugFlags(&f)
 	err := errors.Join(fromEnv("shard", "PARLEY_SHARD"), fromEnv("total-shards", "PARLEY_TOTAL_SHARDS"),
 		fromEnv("namespaces", "PARLEY_NAMESPACES"), fromEnv("archive-url", "PARLEY_ARCHIVE_URL"))
 	version.AddFlag(flag.CommandLine, "manager")
@@ -159,6 +157,13 @@ func proxyFlags(pods *podspec.Settings) {
 	})
 }
 
+// debugFlags makes the flags that show what the manager does.
+func debugFlags(f *flags) {
+	flag.BoolVar(&f.profiling, "profiling", false,
+		"serve profiles of this program at the metrics address, and have generation pods serve theirs")
+	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
+}
+
 // text makes a flag of a text.
 func text(to *string, name, usage string) {
 	flag.Func(name, usage, func(value string) error {
@@ -215,7 +220,7 @@ func run(ctx context.Context, f flags) error {
 	defer tracer.Close(ctx)
 	f.complete(cluster)
 	f.controllers.Tracer = tracer
-	if f.controllers.Archive, err = archive.Open(ctx, f.archiveURL); err != nil {
+	if f.controllers.Archive, err = archive.Open(ctx, f.archiveURL, time.Now); err != nil {
 		return err
 	}
 	mgr, err := f.newManager(ctx, cfg)

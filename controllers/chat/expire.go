@@ -64,6 +64,6 @@ func (o *observer) expired(ctx context.Context, chat *v1beta1.Chat) {
 	rested := o.now().Sub(chat.Status.IdleSince.Time).Truncate(time.Second)
 	log.FromContext(ctx).Info("deleted a chat that has expired", "restedFor", rested.String())
 	o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1beta1.EventExpired),
-		string(v1beta1.EventActionDelete), "The chat had rested for %s (spec.retention, or retention or keep of its ChatClass) "+
-			"and was deleted with all below it", rested)
+		string(v1beta1.EventActionDelete), "The chat had rested for %s (spec.retention, or retention or keep of its "+
+			"ChatClass) and was deleted with all below it", rested)
 }

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archive keeps chats that were deleted as objects in a bucket, by the API of S3, in Azure Blob Storage, or in a
-// folder.
+// Package archive keeps chats that were deleted as objects in a bucket, by the API of S3, in Azure Blob Storage, or in
+// a folder.
 //
 // Each family of chats is one object, chats/NAMESPACE/CHAT/UID.json.gz: a list as kubectl prints it, compressed. The
 // key follows from the chat at the top, so that a repeated write replaces the same object. Its entry in the index is

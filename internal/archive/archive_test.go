@@ -239,7 +239,7 @@ func TestDamagedArchiveIsNoticed(t *testing.T) {
 }
 
 func TestURLsOfBuckets(t *testing.T) {
-	if store, err := archive.Open(t.Context(), ""); store != nil || err != nil {
+	if store, err := archive.Open(t.Context(), "", time.Now); store != nil || err != nil {
 		t.Errorf("without a URL: %v, %v", store, err)
 	}
 	for address, want := range map[string]string{
@@ -247,12 +247,12 @@ func TestURLsOfBuckets(t *testing.T) {
 		"bucket":                 "must begin with",
 		"s3://b?nonsense=1":      "opening the archive",
 	} {
-		if _, err := archive.Open(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) ||
+		if _, err := archive.Open(t.Context(), address, time.Now); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	store, err := archive.Open(t.Context(), "file://"+t.TempDir()+"?no_tmp_dir=true")
+	store, err := archive.Open(t.Context(), "file://"+t.TempDir()+"?no_tmp_dir=true", time.Now)
 	check.OK(t, err)
 	e, err := store.Write(t.Context(), chat("c", "u1", day), objects(chat("c", "u1", day)))
 	check.OK(t, err)

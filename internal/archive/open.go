@@ -21,13 +21,14 @@ import (
 	"parley.dev/parley/internal/text/clip"
 )
 
-// schemes are those of the URLs of buckets. Google Cloud Storage has the API of S3, too: its own client would add 11 MB to
-// each program.
+// schemes are those of the URLs of buckets. Google Cloud Storage has the API of S3, too: its own client would add 11 MB
+// to each program.
 var schemes = []string{"s3", "azblob", "file"}
 
 // Open opens the store at a URL such as s3://bucket?region=eu-central-1. Credentials come from the environment or from
-// the identity of the workload, as the provider's SDK finds them. The bucket is not contacted. An empty URL is no store.
-func Open(ctx context.Context, address string) (*Store, error) {
+// the identity of the workload, as the provider's SDK finds them. The bucket is not contacted. An empty URL is no
+// store. now returns the current time.
+func Open(ctx context.Context, address string, now func() time.Time) (*Store, error) {
 	if address == "" {
 		return nil, nil //nolint:nilnil // Archives are optional.
 	}
@@ -39,7 +40,7 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the archive: %w", err)
 	}
-	return New(bucket, time.Now), nil
+	return New(bucket, now), nil
 }
 
 // maxReason is how many characters of an error Reason returns.

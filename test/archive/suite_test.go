@@ -169,7 +169,7 @@ func open(t *testing.T, address, secret string) *archive.Store {
 	t.Setenv("AWS_ACCESS_KEY_ID", accessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
-	store, err := archive.Open(t.Context(), address)
+	store, err := archive.Open(t.Context(), address, time.Now)
 	check.OK(t, err)
 	return store
 }

@@ -265,6 +265,9 @@ func TestRetentionIsCappedByClass(t *testing.T) {
 	keep := func(seconds int32) *v1beta1.ChatRetention {
 		return &v1beta1.ChatRetention{DeleteAfterSeconds: &seconds}
 	}
+	both := func(seconds, failed int32) *v1beta1.ChatRetention {
+		return &v1beta1.ChatRetention{DeleteAfterSeconds: &seconds, DeleteFailedAfterSeconds: &failed}
+	}
 	failed := func(seconds int32) *v1beta1.ChatRetention {
 		return &v1beta1.ChatRetention{DeleteFailedAfterSeconds: &seconds}
 	}
@@ -278,9 +281,9 @@ func TestRetentionIsCappedByClass(t *testing.T) {
 		"said without a time":                   {&v1beta1.ChatRetention{}, nil, keep(6), keep(6)},
 		"the class's, more than its longest":    {nil, keep(7), keep(6), keep(6)},
 		"a restriction that does not bound any": {keep(9), nil, &v1beta1.ChatRetention{}, keep(9)},
-		"shorter after a failure":               {failed(5), nil, keep(6), &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(6)), DeleteFailedAfterSeconds: new(int32(5))}},
+		"shorter after a failure":               {failed(5), nil, keep(6), both(6, 5)},
 		"longer after a failure":                {failed(9), nil, keep(6), keep(6)},
-		"bounded after a failure alone":         {keep(9), nil, failed(6), &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(9)), DeleteFailedAfterSeconds: new(int32(6))}},
+		"bounded after a failure alone":         {keep(9), nil, failed(6), both(9, 6)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := chatclass.Apply(&v1beta1.ChatSettings{Retention: c.own}, &v1beta1.ChatClassSpec{

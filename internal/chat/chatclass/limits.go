@@ -8,8 +8,6 @@ import (
 	"math"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 )
@@ -50,7 +48,7 @@ func boundRetention(own, most *v1beta1.ChatRetention) *v1beta1.ChatRetention {
 	if most.Archives() {
 		bounded.Archive = most.Archive
 	}
-	if ptr.Equal(bounded.DeleteAfterSeconds, bounded.DeleteFailedAfterSeconds) {
+	if bounded.DeleteAfter(true) == bounded.DeleteAfter(false) {
 		bounded.DeleteFailedAfterSeconds = nil
 	}
 	return bounded

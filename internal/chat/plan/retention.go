@@ -97,7 +97,7 @@ func isStillOpen(p *pass, m Message) bool {
 // enough others; zero: it is kept. Without its class it is not known for how long that is.
 func expiresAt(p *pass) (at time.Time) {
 	since := p.status().IdleSince
-	if since == nil || p.chat.Spec.ParentRef != nil || p.facts.Suspended || p.facts.AtWorkBelow || classMissing(p) {
+	if since == nil || isKept(p) {
 		return at
 	}
 	if after := p.chat.Spec.Retention.DeleteAfter(p.status().Phase == v1beta1.ChatError); after > 0 {
@@ -105,17 +105,28 @@ func expiresAt(p *pass) (at time.Time) {
 			at = p.facts.IdleBelow.Add(after)
 		}
 	}
-	if !p.facts.Surplus || !since.Equal(p.chat.Status.IdleSince) { // What it did in this pass makes it the newest.
-		return at
-	}
-	due := p.facts.Now.Truncate(time.Second)
-	if before := p.chat.Status.ExpiresAt; before != nil && before.Time.Before(due) {
-		due = before.Time
-	}
-	if at.IsZero() || due.Before(at) {
+	if due := surplusSince(p); !due.IsZero() && (at.IsZero() || due.Before(at)) {
 		return due
 	}
 	return at
+}
+
+// isKept reports whether the chat is kept, however long it has rested.
+func isKept(p *pass) bool {
+	return p.chat.Spec.ParentRef != nil || p.facts.Suspended || p.facts.AtWorkBelow || classMissing(p)
+}
+
+// surplusSince is since when the class of the chat keeps enough others, as far as its status shows; zero: it does not.
+// What the chat did in this pass makes it the newest.
+func surplusSince(p *pass) (due time.Time) {
+	if !p.facts.Surplus || !p.status().IdleSince.Equal(p.chat.Status.IdleSince) {
+		return due
+	}
+	due = p.facts.Now.Truncate(time.Second)
+	if before := p.chat.Status.ExpiresAt; before != nil && before.Time.Before(due) {
+		due = before.Time
+	}
+	return due
 }
 
 // Idle is a chat at rest.

@@ -216,8 +216,9 @@ func (d *Dialer) identity(ctx context.Context) (*http.Client, error) {
 	return &http.Client{Transport: wrapped, CheckRedirect: httpguard.Stay}, nil
 }
 
-// requestToken requests a token that only the gateway accepts, unless it acts as the caller: of the service account of --service-account, or of
-// the caller, if that is one and may. Empty without an error means that the caller is no service account.
+// requestToken requests a token that only the gateway accepts, or, to act as the caller, one of the API server: of the
+// service account of --service-account, or of the caller, if that is one and may. Empty without an error means that the
+// caller is no service account.
 func (d *Dialer) requestToken(ctx context.Context, has bool) (string, error) {
 	namespace, name := d.Namespace, d.Options.ServiceAccount
 	if name == "" && has && !d.AsCaller {

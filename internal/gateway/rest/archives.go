@@ -53,8 +53,8 @@ func (a archives) register() {
 	register(a.api, operation("listArchives", http.MethodGet, all, "List chats that were archived before their deletion",
 		"For those who may list chats/archive.", http.StatusOK), a.listArchives)
 	read := operation("getArchive", http.MethodGet, one, "Read an archived chat",
-		"The Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON. An answer that breaks off "+
-			"is not as it was written. For those who may get chats/archive.", http.StatusOK)
+		"The Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON. An answer that breaks "+
+			"off is not as it was written. For those who may get chats/archive.", http.StatusOK)
 	register(a.api, read, a.getArchive)
 	register(a.api, operation("deleteArchive", http.MethodDelete, one, "Delete an archived chat",
 		"For those who may delete chats/archive.", http.StatusNoContent),
@@ -92,7 +92,7 @@ func (a archives) getArchive(ctx context.Context, in *OfArchive) (*huma.StreamRe
 	}
 	return &huma.StreamResponse{Body: func(to huma.Context) {
 		to.SetHeader("Content-Type", "application/json")
-		if err := a.store.Read(to.Context(), entry, to.BodyWriter()); err != nil {
+		if err := a.store.Read(ctx, entry, to.BodyWriter()); err != nil {
 			a.api.options.Refused(ctx, storeRefusal(err))
 			panic(http.ErrAbortHandler) // The client sees that the answer is not complete.
 		}

@@ -151,7 +151,7 @@ func streams() row {
 			queries: []query{perSecond(telemetry.MetricRefusals, telemetry.LabelReason).called("gateway"),
 				perSecond(telemetry.MetricRelayRefused).called("relay")}},
 		{title: "Reads from relays that fail", unit: "reqps", alert: new(.5),
-			description: "Streams without live parts repeat them once a second. ParleyLivePartsAreMissing fires beyond the line.",
+			description: "Streams repeat them once a second. ParleyLivePartsAreMissing fires beyond the line.",
 			queries:     []query{perSecond(telemetry.MetricRelayFailures).called("failed")}},
 		{title: "Live parts in relays", unit: "bytes", description: "What the relays hold in memory.",
 			queries: []query{summed(telemetry.MetricRelayHeld, "held")}},
