@@ -144,8 +144,8 @@ namespaces: [%s]
 // removeFromNamespaces deletes what the manager created in the namespaces with chats, as the documentation says.
 func removeFromNamespaces(t *testing.T) {
 	t.Helper()
-	kubectl(t, "delete", "--timeout=2m", "pods,serviceaccounts,roles,rolebindings,networkpolicies,configmaps", "--all-namespaces",
-		"--selector=app.kubernetes.io/name=parley")
+	kubectl(t, "delete", "--timeout=2m", "pods,serviceaccounts,roles,rolebindings,networkpolicies,configmaps",
+		"--all-namespaces", "--selector=app.kubernetes.io/name=parley")
 }
 
 // set installs Parley, and waits as the documentation says. When the test ends, it uninstalls Parley and checks that

@@ -49,8 +49,8 @@ func TestUninstallLeavesNothingInAnyOrder(t *testing.T) {
 // definitions are the arguments that delete the resource definitions.
 var definitions = []string{"crd", "--selector=app.kubernetes.io/name=parley"}
 
-// busyChats are a chat with a stream, one with a budget whose sub-chat is at work, one whose command runs in a workspace
-// with a volume, and one that waits for approval.
+// busyChats are a chat with a stream, one with a budget whose sub-chat is at work, one whose command runs in a
+// workspace with a volume, and one that waits for approval.
 const busyChats = `
 apiVersion: parley.dev/v1beta1
 kind: Chat
@@ -86,8 +86,9 @@ func keepBusy(t *testing.T, namespace string) {
 	apply(t, namespace, busyChats)
 	eventually(t, "all chats are at work", func() bool {
 		got := kubectl(t, "-n", namespace, "get", "chats", "paying", "paid", "executing", "asking",
-			"-o=jsonpath={.items[*].status.phase} {.items[*].status.generation.action}")
-		return got == "Running Running Running RequiresAction GenerateAssistant GenerateAssistant ExecuteTools"
+			"-o=jsonpath={range .items[*]}{.metadata.name} {.status.phase} {.status.generation.action}; {end}")
+		return got == "paying Running GenerateAssistant; paid Running GenerateAssistant; "+
+			"executing Running ExecuteTools; asking RequiresAction ;"
 	})
 	eventually(t, "the command runs", func() bool {
 		return kubectl(t, "-n", namespace, "get", "workspace", "executing", "-o=jsonpath={.status.phase}") == "Ready"

@@ -9,7 +9,7 @@ import (
 	"io"
 	"log/slog"
 
-	"k8s.io/klog/v2"
+	"k8s.io/klog/v2" //nolint:depguard // It gets the logger here.
 
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/text/printable"

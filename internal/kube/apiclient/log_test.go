@@ -35,8 +35,10 @@ func TestErrorsDuringUninstallationAreWarnings(t *testing.T) {
 		"an account that was deleted":   {apierrors.NewUnauthorized("Unauthorized"), "WARN"},
 		"a right that was taken": {apierrors.NewForbidden(chats, "",
 			errors.New(`User "system:serviceaccount:a:b" cannot list resource "chats"`)), "WARN"},
-		"a namespace that is being deleted": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden,
-			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}}}, "WARN"},
+		"a namespace that is being deleted": {&apierrors.StatusError{ErrStatus: metav1.Status{
+			Reason:  metav1.StatusReasonForbidden,
+			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
+		}}, "WARN"},
 		"an object that a policy denies":    {apierrors.NewForbidden(chats, "c", errors.New("exceeded quota")), "ERROR"},
 		"a request of a program that stops": {&url.Error{Op: "Get", URL: "https://a", Err: context.Canceled}, "WARN"},
 		"a missing object":                  {apierrors.NewNotFound(chats, "c"), "ERROR"},
