@@ -66,8 +66,8 @@ func TestFolderOfObjectsIsRestored(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("the dry run ended with %d: %s", code, out)
 	}
-	check.Equal(t, "result", "Chat root in namespace "+to.ns+" restored (dry run), with 2 messages\n"+
-		"Chat sub in namespace "+to.ns+" restored (dry run), with 7 messages\n", out)
+	check.Equal(t, "result", "Chat root in namespace "+to.ns+" restored, with 2 messages (dry run)\n"+
+		"Chat sub in namespace "+to.ns+" restored, with 7 messages (dry run)\n", out)
 	check.Equal(t, "chats", 0, len(to.views()))
 	out, code = to.chat("restorer", "restore", "-f", dir, "-n", to.ns)
 	if code != 0 {

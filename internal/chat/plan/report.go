@@ -55,6 +55,14 @@ func settleReport(p *pass) {
 	recordSubChatCosts(p)
 }
 
+// Restoring is the plan for a chat whose restore from a backup is not finished: it does nothing and says so.
+func Restoring(f Facts) Plan {
+	p := Plan{Status: *f.Chat.Status.DeepCopy()}
+	p.Status.Phase = cmp.Or(p.Status.Phase, v1beta1.ChatWaiting)
+	conditions.Chat(&p.Status, conditions.ChatFacts{Restoring: true, Generation: f.Chat.Generation, Now: f.Now})
+	return p
+}
+
 // addHoldReasons adds what holds work that is due.
 func addHoldReasons(p *pass, facts *conditions.ChatFacts) {
 	facts.Held, facts.OverBudget = p.held, p.overBudget

@@ -29,10 +29,9 @@ func newRestore(o *options) *cobra.Command {
 		Short: "Restore chats from a backup",
 		Long: "Restores the chats of a backup with their messages and approvals, and creates the ChatModelConfigs, " +
 			"ChatClasses, ChatQuotas and ConfigMaps of the backup that do not exist. A backup is what kubectl get prints as " +
-			"YAML or JSON, or a folder of such files. No model is asked again for what it has answered. Each object is " +
-			"restored into its namespace, or into that of --namespace. With the names of chats, only these and their families " +
-			"are restored, without settings. Repeat an interrupted restore to continue it. Takes the verb restore on chats " +
-			"(ClusterRole parley-restore).",
+			"YAML or JSON, or a folder of such files. Each object is restored into its namespace, or that of --namespace. " +
+			"With the names of chats, only these and their families are restored, without settings. Repeat an interrupted " +
+			"restore to continue it. Takes the verb restore on chats (ClusterRole parley-restore).",
 		Example: "  kubectl get chats,chatmessages,toolapprovals,chatmodelconfigs,chatclasses -o yaml > backup.yaml\n" +
 			"  kubectl chat restore -f backup.yaml\n  kubectl chat restore -f backup/ -n other triage",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,7 +53,7 @@ func newRestore(o *options) *cobra.Command {
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
 		"file or folder of the backup, or - for standard input; it can be repeated")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false,
-		"check the backup, and have the API server check its chats and settings; restore nothing")
+		"check the backup, and have the API server check its chats; restore nothing")
 	return cmd
 }
 
@@ -62,19 +61,21 @@ func newRestore(o *options) *cobra.Command {
 func readBackup(in io.Reader, paths []string) (*backup.Backup, error) {
 	b := &backup.Backup{}
 	for _, path := range paths {
-		if path == "-" {
-			if err := b.Add(in); err != nil {
-				return nil, fmt.Errorf("reading standard input: %w", err)
-			}
-			continue
-		}
 		err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
 			isBackup := slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) || file == path
 			if err != nil || entry.IsDir() || !isBackup {
 				return err
 			}
-			return addFile(b, file)
+			opened, err := os.Open(file)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = opened.Close() }()
+			return b.Add(opened)
 		})
+		if path == "-" {
+			err = b.Add(in)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the backup %s: %w", path, err)
 		}
@@ -85,46 +86,31 @@ func readBackup(in io.Reader, paths []string) (*backup.Backup, error) {
 	return b, nil
 }
 
-func addFile(b *backup.Backup, file string) error {
-	opened, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = opened.Close() }()
-	if err := b.Add(opened); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
-}
-
+// restoreBackup prints a line for each object.
 func restoreBackup(ctx context.Context, s *session, b *backup.Backup, options backup.Options) error {
 	report, err := backup.Restore(ctx, s.Client, b, options)
-	if report != nil {
-		printReport(s, report, options.DryRun)
+	if report == nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("restoring the backup: %w", err)
-	}
-	if failed := report.Failed(); failed > 0 {
-		return fmt.Errorf("%d of %s failed, see above", failed, render.Plural(len(report.Results), "object"))
-	}
-	return nil
-}
-
-// printReport prints a line for each object.
-func printReport(s *session, report *backup.Report, dryRun bool) {
-	suffix := ""
-	if dryRun {
-		suffix = " (dry run)"
-	}
+	failed := 0
 	for _, r := range report.Results {
-		line := fmt.Sprintf("%s %s in namespace %s %s%s", r.Kind, r.Name, r.Namespace, r.Outcome, suffix)
+		outcome := "restored"
 		switch {
 		case r.Err != nil:
-			line += ": " + r.Err.Error()
-		case r.Kind == "Chat" && r.Outcome == backup.Restored:
-			line += ", with " + render.Plural(r.Messages, "message")
+			failed++
+			outcome = "failed: " + r.Err.Error()
+		case r.Unchanged:
+			outcome = "unchanged"
+		case r.Kind == "Chat":
+			outcome += ", with " + render.Plural(r.Messages, "message")
 		}
-		fmt.Fprintln(s.Out, line)
+		if options.DryRun {
+			outcome += " (dry run)"
+		}
+		fmt.Fprintf(s.Out, "%s %s in namespace %s %s\n", r.Kind, r.Name, r.Namespace, outcome)
 	}
+	if failed > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %s failed, see above", failed, render.Plural(len(report.Results), "object")))
+	}
+	return err
 }

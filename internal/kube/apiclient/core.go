@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -42,17 +41,15 @@ func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*Config
 	return out, decode(ctx, c.rest.Get().AbsPath("/api/v1/namespaces", namespace, "configmaps", name), out)
 }
 
-// CreateAny creates an object, in JSON, of any kind with namespaces. With metav1.DryRunAll, the API server only checks
-// it. Errors are the API server's own.
-func (c *Client) CreateAny(ctx context.Context, kind schema.GroupVersionResource, namespace string, object []byte,
-	options metav1.CreateOptions) error {
+// CreateAny creates an object, in JSON, of any kind with namespaces. Errors are the API server's own.
+func (c *Client) CreateAny(ctx context.Context, kind schema.GroupVersionResource, namespace string,
+	object []byte) error {
 	path := []string{"/apis", kind.Group, kind.Version}
 	if kind.Group == "" {
 		path = []string{"/api", kind.Version}
 	}
 	return c.rest.Post().AbsPath(append(path, "namespaces", namespace, kind.Resource)...).
-		SetHeader("Content-Type", runtime.ContentTypeJSON).VersionedParams(&options, parameters).Body(object).Do(ctx).
-		Error()
+		SetHeader("Content-Type", runtime.ContentTypeJSON).Body(object).Do(ctx).Error()
 }
 
 // IssuerKeys reads the JSON Web Key Set with which the cluster signs service-account tokens. By default every service

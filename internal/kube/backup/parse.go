@@ -11,11 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"parley.dev/parley/api/v1beta1"
@@ -35,25 +35,13 @@ type Backup struct {
 
 // Setting is a ChatModelConfig, ChatClass, ChatQuota or ConfigMap.
 type Setting struct {
-	Kind     string
-	Metadata metav1.ObjectMeta
+	header
 	// Content is the object in JSON.
 	Content []byte
-
-	resource schema.GroupVersionResource
 }
 
-// settings are the resources of the kinds of Setting, in the order in which they are restored: an object may refer to
-// those before it.
-var settings = []struct {
-	kind     string
-	resource schema.GroupVersionResource
-}{
-	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
-	{"ChatModelConfig", v1beta1.GroupVersion.WithResource("chatmodelconfigs")},
-	{"ChatClass", v1beta1.GroupVersion.WithResource("chatclasses")},
-	{"ChatQuota", v1beta1.GroupVersion.WithResource("chatquotas")},
-}
+// settingKinds are the kinds of Setting in the order in which they are restored: each may refer to those before it.
+var settingKinds = []string{"ConfigMap", "ChatModelConfig", "ChatClass", "ChatQuota"}
 
 // Parse reads a backup in YAML or JSON.
 func Parse(from io.Reader) (*Backup, error) {
@@ -70,11 +58,11 @@ func (b *Backup) Add(from io.Reader) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("decoding an object: %w", err)
+		if err == nil && len(document.Raw) > 0 {
+			err = b.addObject(document.Raw)
 		}
-		if err := b.addObject(document.Raw); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("reading an object: %w", err)
 		}
 	}
 }
@@ -88,26 +76,19 @@ type header struct {
 
 func (b *Backup) addObject(object []byte) error {
 	var h header
-	if len(object) == 0 || string(object) == "null" {
-		return nil
-	}
 	if err := json.Unmarshal(object, &h); err != nil {
-		return fmt.Errorf("decoding the metadata of an object: %w", err)
+		return err
 	}
-	if strings.HasSuffix(h.Kind, "List") {
-		for _, item := range h.Items {
-			if err := b.addObject(item); err != nil {
-				return err
-			}
+	for _, item := range h.Items {
+		if err := b.addObject(item); err != nil {
+			return err
 		}
-		return nil
 	}
-	isKnown, err := b.isKnown(&h)
-	if err != nil || isKnown {
+	if isKnown, err := b.isKnown(&h); err != nil || isKnown {
 		return err
 	}
 	if err := b.addKind(&h, object); err != nil {
-		return fmt.Errorf("reading %s %s: %w", h.Kind, h.Metadata.Name, err)
+		return fmt.Errorf("%s %s: %w", h.Kind, h.Metadata.Name, err)
 	}
 	return nil
 }
@@ -118,11 +99,11 @@ func (b *Backup) isKnown(h *header) (bool, error) {
 	key := strings.Join([]string{h.APIVersion, h.Kind, h.Metadata.Namespace, h.Metadata.Name}, "/")
 	version := string(h.Metadata.UID) + "/" + h.Metadata.ResourceVersion
 	before, found := b.versions[key]
-	switch {
-	case found && before != version:
+	if found && before != version && h.Metadata.Name != "" {
 		return true, fmt.Errorf("the backup contains %s %s twice, and the two differ: restore one backup at a time", h.Kind,
 			h.Metadata.Name)
-	case b.versions == nil:
+	}
+	if b.versions == nil {
 		b.versions = map[string]string{}
 	}
 	b.versions[key] = version
@@ -130,30 +111,25 @@ func (b *Backup) isKnown(h *header) (bool, error) {
 }
 
 func (b *Backup) addKind(h *header, object []byte) error {
-	group, err := schema.ParseGroupVersion(h.APIVersion)
-	switch isParleys := group.Group == v1beta1.GroupVersion.Group; {
-	case err != nil:
-		return err
-	case isParleys && group != v1beta1.GroupVersion:
-		return fmt.Errorf("its version is %s, and this release reads %s", group.Version, v1beta1.GroupVersion.Version)
-	case isParleys && h.Kind == "Chat":
+	version, isParleys := strings.CutPrefix(h.APIVersion, v1beta1.GroupVersion.Group+"/")
+	switch {
+	case isParleys && version != v1beta1.GroupVersion.Version:
+		return fmt.Errorf("its version is %s, and this release reads %s", version, v1beta1.GroupVersion.Version)
+	case !isParleys && h.APIVersion != "v1":
+		return nil
+	}
+	switch h.Kind {
+	case "Chat":
 		return addDecoded(&b.Chats, object)
-	case isParleys && h.Kind == "ChatMessage":
+	case "ChatMessage":
 		return addDecoded(&b.Messages, object)
-	case isParleys && h.Kind == "ToolApproval":
+	case "ToolApproval":
 		return addDecoded(&b.Approvals, object)
 	}
-	b.addSetting(h, group, object)
-	return nil
-}
-
-// addSetting adds an object of the other kinds that are restored.
-func (b *Backup) addSetting(h *header, group schema.GroupVersion, object []byte) {
-	for _, s := range settings {
-		if s.kind == h.Kind && s.resource.GroupVersion() == group {
-			b.Settings = append(b.Settings, Setting{h.Kind, h.Metadata, object, s.resource})
-		}
+	if slices.Contains(settingKinds, h.Kind) {
+		b.Settings = append(b.Settings, Setting{*h, object})
 	}
+	return nil
 }
 
 // addDecoded decodes an object. Fields that this release does not know would be lost.

@@ -37,10 +37,10 @@ func TestParseReadsDocumentsAndLists(t *testing.T) {
 func TestParseRefusesWhatWouldBeLost(t *testing.T) {
 	for text, want := range map[string]string{
 		chatYAML + "spec: {later: true}\n":                                    `unknown field "later"`,
-		strings.Replace(chatYAML, "beta1", "", 1):                             "version is v1, and this release",
+		strings.Replace(chatYAML, "beta1", "", 1):                             "version is v1, and this release reads v1",
 		chatYAML + "---\n" + strings.Replace(chatYAML, "'1'", "'2'", 1):       "contains Chat c twice",
 		chatYAML + "---\n" + strings.Replace(chatYAML, "uid: u", "uid: w", 1): "contains Chat c twice",
-		"{": "decoding an object",
+		"{": "reading an object",
 	} {
 		_, err := Parse(strings.NewReader(text))
 		if err == nil {

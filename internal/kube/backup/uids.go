@@ -56,10 +56,6 @@ func (u uids) newMessage(old *v1beta1.ChatMessage, namespace string) *v1beta1.Ch
 	return m
 }
 
-func (u uids) newApproval(old *v1beta1.ToolApproval, namespace string) *v1beta1.ToolApproval {
-	return &v1beta1.ToolApproval{ObjectMeta: u.metadata(&old.ObjectMeta, namespace), Spec: old.Spec}
-}
-
 func (u uids) commits(commits []v1beta1.CommittedMessage) {
 	for i := range commits {
 		u.replace(&commits[i].UID)
@@ -97,12 +93,6 @@ func restartWaits(st *v1beta1.ChatStatus, now time.Time) {
 			}
 		}
 	}
-	if g := st.Generation; g != nil {
-		g.StartedAt = metav1.NewMicroTime(now)
-		if g.InterruptedAt != nil {
-			g.InterruptedAt = &g.StartedAt
-		}
-	}
 	if st.IdleSince != nil {
 		st.IdleSince = new(metav1.NewTime(now))
 	}
@@ -128,15 +118,15 @@ func (u uids) approvalStatus(old, live *v1beta1.ToolApproval) *v1beta1.ToolAppro
 
 // observed replaces generations. That of a new object is 1, however often the old one was changed.
 func observed(generation *int64, conditions []metav1.Condition, old, now int64) {
-	replace := func(g *int64) {
+	all := []*int64{generation}
+	for i := range conditions {
+		all = append(all, &conditions[i].ObservedGeneration)
+	}
+	for _, g := range all {
 		if *g == old {
 			*g = now
 		} else {
 			*g = 0 // A change that nothing has seen.
 		}
-	}
-	replace(generation)
-	for i := range conditions {
-		replace(&conditions[i].ObservedGeneration)
 	}
 }

@@ -111,8 +111,8 @@ func TestStoredObjectsChangeInKnownFieldsOnly(t *testing.T) {
 	want := []string{"Chat.status.chatClass", "Chat.status.namespaceClass",
 		"Chat.status.settings", "Chat.status.conditions", "Chat.status.observedGeneration", "Chat.status.wait.for",
 		"Chat.status.wait.message", "Chat.status.wait.reason", "Chat.status.wait.since", "Chat.status.wait.until",
-		"Chat.status.requiresAction.deadline", "Chat.status.turn.waitingFor[].deadline", "Chat.status.generation.startedAt",
-		"Chat.status.generation.interruptedAt", "Chat.status.idleSince", "Chat.status.expiresAt", "Chat.status.waitingSince",
+		"Chat.status.requiresAction.deadline", "Chat.status.turn.waitingFor[].deadline",
+		"Chat.status.idleSince", "Chat.status.expiresAt", "Chat.status.waitingSince",
 		"ChatMessage.status.createdVersion", "ChatMessage.status.observedGeneration",
 		"ChatMessage.status.conditions[].observedGeneration", "ToolApproval.status.observedGeneration",
 		"ToolApproval.status.conditions[].observedGeneration"}
