@@ -151,8 +151,8 @@ func TestDamagedAnswerKeepsTheChat(t *testing.T) {
 	t.Log(c.Message)
 }
 
-// TestNoFaultOfTheStoreLosesAChat lets each request to the store fail, one after another, and end the manager: before the
-// store has seen it, and after. The next manager finishes.
+// TestNoFaultOfTheStoreLosesAChat lets each request to the store fail, one after another, and end the manager: before
+// the store has seen it, and after. The next manager finishes.
 func TestNoFaultOfTheStoreLosesAChat(t *testing.T) {
 	for _, fault := range []int{refuse, loseAnswer} {
 		for n := 1; ; n++ {

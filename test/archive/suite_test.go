@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -142,9 +143,7 @@ func (s server) proxy(t *testing.T, decide func(*http.Request) int) string {
 			if todo == loseAnswer {
 				panic(http.ErrAbortHandler)
 			}
-			for name, values := range answer.Header() {
-				w.Header()[name] = values
-			}
+			maps.Copy(w.Header(), answer.Header())
 			w.WriteHeader(answer.Code)
 			_, _ = w.Write(damage(answer.Body.Bytes()))
 		default:
