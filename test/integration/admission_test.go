@@ -373,14 +373,3 @@ func TestAMessageOfOneMebibyteWorks(t *testing.T) {
 	waitForMessage(t, ns, "big", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	check.Equal(t, "the message now has bytes", 1<<20, len(messageIn(t, ns, "big").Spec.Content))
 }
-
-func TestThePromptOfAChatCannotChange(t *testing.T) {
-	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	chat := newChat(ns, "c", "")
-	body := []byte(`{"spec":{"prompt":"other"}}`)
-	if err := cluster.Client.Patch(t.Context(), chat, client.RawPatch("application/merge-patch+json", body)); err == nil ||
-		!strings.Contains(err.Error(), "continue with a ChatMessage") {
-		t.Errorf("editing the prompt: %v", err)
-	}
-}
