@@ -373,8 +373,8 @@ soak: on-cluster ## Let 50 chats talk for 10 minutes while everything under them
 soak-short: ## The same for 12 chats and less than a minute.
 	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)"
 
-# UPGRADE_FLAGS are those of test/soak.
-UPGRADE_FLAGS ?= --chats=100 --for=3m --every=20s --follow=10
+# UPGRADE_FLAGS are those of test/soak. For calls of ten minutes: --longest=10m --for=12m.
+UPGRADE_FLAGS ?= --chats=100 --for=3m --every=20s --follow=10 --longest=100s
 
 .PHONY: test-upgrade
 test-upgrade: on-cluster ## Upgrade from the version in hack/release/baseline on the local cluster while 100 chats talk, with mixed versions. Not in CI.

@@ -35,7 +35,12 @@ type follower struct {
 	mu       sync.Mutex
 	story    story
 	connects int
+	// gap is the longest time without a stream after one that was lost.
+	gap time.Duration
 }
+
+// maxGap is how long a stream may be lost while versions are exchanged.
+const maxGap = 5 * time.Second
 
 // follow begins to follow the first chats.
 func (w *world) follow(ctx context.Context) []*follower {
@@ -56,6 +61,7 @@ func (w *world) follow(ctx context.Context) []*follower {
 }
 
 func (f *follower) run(ctx context.Context) {
+	var lost time.Time
 	for pause(ctx, 200*time.Millisecond) {
 		following, cancel := context.WithTimeout(ctx, meanFollow/2+time.Duration(f.random.Int64N(int64(meanFollow))))
 		f.mu.Lock()
@@ -69,9 +75,16 @@ func (f *follower) run(ctx context.Context) {
 			if first {
 				f.connects++
 			}
+			if first && !lost.IsZero() {
+				f.gap = max(f.gap, time.Since(lost))
+				lost = time.Time{}
+			}
 			first = false
 			f.story.take(e)
 		})
+		if following.Err() == nil && lost.IsZero() {
+			lost = time.Now()
+		}
 		cancel()
 	}
 }
@@ -89,6 +102,9 @@ func (f *follower) end(ctx context.Context, chain []string) []string {
 	f.cancel()
 	<-f.ended
 	problems := f.story.problems
+	if len(f.images) > 0 && f.gap > maxGap {
+		problems = append(problems, fmt.Sprintf("the follower of %s had no stream for %s", f.chat, f.gap))
+	}
 	if err != nil {
 		problems = append(problems, err.Error())
 	}

@@ -37,6 +37,8 @@ type options struct {
 	duration time.Duration
 	// every is the mean time between two kills.
 	every time.Duration
+	// longest is how long the first call of the model takes in one chat in twenty; 0: no call takes so long.
+	longest time.Duration
 	// settle is how long the system may take to come to rest.
 	settle time.Duration
 	seed   uint64
@@ -59,6 +61,8 @@ func parse() options {
 	flag.IntVar(&o.followed, "follow", 5, "how many of them are followed through the gateway")
 	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long they talk")
 	flag.DurationVar(&o.every, "every", 8*time.Second, "mean time between two kills")
+	flag.DurationVar(&o.longest, "longest", 0,
+		"how long the first call of the model takes in one chat in twenty; 0: no call takes so long")
 	flag.DurationVar(&o.settle, "settle", 5*time.Minute, "how long the system may take to come to rest")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "decides who says what and what is killed")
 	flag.StringVar(&o.out, "out", ".parley/soak", "folder for logs and for what does not hold")
@@ -108,6 +112,9 @@ func run(ctx context.Context, o options) ([]string, error) {
 	go w.explain(ctx, ledger)
 	followers := w.follow(ctx)
 	chaos := newChaos(w)
+	if chaos.upgrade != nil {
+		go chaos.upgrade.approve(ctx, w)
+	}
 	if err := w.talk(ctx, ledger, chaos); err != nil {
 		return nil, err
 	}

@@ -31,8 +31,11 @@ func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower)
 		}
 	}
 	row("seed", "%d", c.seed)
-	row("chats, messages", "%d, %d (%d quick, %d with a tool, %d slow, %d long)", len(s.chats), len(questions),
-		kinds[quick], kinds[tool], kinds[slow], kinds[long])
+	row("chats, messages", "%d, %d (%d quick, %d with a tool, %d slow, %d long, %d very long)", len(s.chats),
+		len(questions), kinds[quick], kinds[tool], kinds[slow], kinds[long], kinds[longest])
+	if c.upgrade != nil {
+		row("approvals", "%d", c.upgrade.approved.Load())
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.count)) {
 		row(name, "%d times", c.count[name])
 	}
@@ -52,11 +55,13 @@ func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower)
 		}
 	}
 	row("generation pods left, warm", "%d, restarted %d times", len(s.pods), restarts)
-	told, parts, connects := 0, 0, 0
+	told, parts, connects, gap := 0, 0, 0, time.Duration(0)
 	for _, f := range followers {
+		gap = max(gap, f.gap)
 		told, parts, connects = told+len(f.story.chat.Messages), parts+f.story.parts, connects+f.connects
 	}
 	row("followers", "%d, told %d messages and %d parts in %d connections", len(followers), told, parts, connects)
+	row("longest time without a stream", "%s", gap.Round(10*time.Millisecond))
 	row("came to rest in", "%s", s.settled.Round(100*time.Millisecond))
 }
 

@@ -33,7 +33,7 @@ func (w *world) talk(ctx context.Context, l *ledger, c *chaos) error {
 	lasting, stop := context.WithTimeout(ctx, w.duration)
 	defer stop()
 	for i := range w.chats {
-		p := &person{world: w, ledger: l, chat: chatName(i), random: rand.New(rand.NewPCG(w.seed, uint64(i)))}
+		p := &person{world: w, ledger: l, chat: chatName(i), number: i, random: rand.New(rand.NewPCG(w.seed, uint64(i)))}
 		group.Go(func() error { return p.talk(ctx, lasting, i%2 == 0) })
 	}
 	group.Go(func() error {
@@ -50,6 +50,7 @@ type person struct {
 	*world
 	ledger *ledger
 	chat   string
+	number int
 	random *rand.Rand
 	asked  int
 }
@@ -57,8 +58,14 @@ type person struct {
 // talk asks until lasting is done. What was begun is sent in any case, so that the ledger knows what exists.
 func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
 	chat := &v1beta1.Chat{ObjectMeta: p.meta(p.chat)}
+	if p.needsApproval() {
+		chat.Spec.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"current_time"}}}
+	}
 	if prompted {
 		q := p.next()
+		if p.longest > 0 && p.number%20 == 0 {
+			q.kind = longest
+		}
 		q.name = p.chat + "-prompt"
 		chat.Spec.Prompt = q.text()
 		p.ledger.ask(q)
@@ -83,6 +90,9 @@ func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
 	}
 	return nil
 }
+
+// needsApproval reports whether calls in the chat wait for a person, as in one chat in ten during an upgrade.
+func (p *person) needsApproval() bool { return len(p.images) > 0 && p.number%10 == 9 }
 
 func (p *person) next() *question {
 	q := &question{chat: p.chat, number: p.asked, kind: pick(p.random), sent: time.Now()}
@@ -135,6 +145,8 @@ const (
 	slow kind = "slow"
 	// long is a reply that is streamed for ten seconds, so that kills meet it.
 	long kind = "long"
+	// longest is a reply whose call of the model takes as long as --longest says.
+	longest kind = "longest"
 )
 
 // pick is a kind at random, as often as people might ask such things.
@@ -175,7 +187,7 @@ func (k kind) filler() string {
 func (k kind) answer(question string) string { return k.filler() + "answer to " + question }
 
 // script makes the model answer each question by its own answer.
-func script() modelserver.Script {
+func script(longestCall time.Duration) modelserver.Script {
 	reply := func(k kind, between time.Duration) modelserver.Rule {
 		return modelserver.Rule{Name: string(k), Match: modelserver.Match{LastUserText: string(k) + " question"},
 			Reply: modelserver.Reply{
@@ -192,8 +204,10 @@ func script() modelserver.Script {
 			DelayBefore: modelserver.Duration(100 * time.Millisecond),
 		},
 	}
+	last := reply(longest, 20*time.Millisecond)
+	last.Reply.DelayBefore = modelserver.Duration(longestCall)
 	return modelserver.Script{Rules: []modelserver.Rule{
-		call, reply(tool, 20*time.Millisecond), reply(quick, 20*time.Millisecond),
+		last, call, reply(tool, 20*time.Millisecond), reply(quick, 20*time.Millisecond),
 		reply(slow, 80*time.Millisecond), reply(long, 80*time.Millisecond),
 	}}
 }

@@ -9,12 +9,16 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1beta1"
 )
 
 // upgrade moves an installation between the images of two versions.
@@ -24,6 +28,38 @@ type upgrade struct {
 	log    *slog.Logger
 	// done counts the moves, by component and image.
 	done map[string]int
+	// approved counts the calls that were approved.
+	approved atomic.Int64
+}
+
+// approve approves each call that waits, until ctx ends.
+func (u *upgrade) approve(ctx context.Context, w *world) {
+	for pause(ctx, 300*time.Millisecond) {
+		var chats v1beta1.ChatList
+		if err := w.client.List(ctx, &chats, client.InNamespace(w.ns),
+			client.MatchingFields{"status.phase": string(v1beta1.ChatRequiresAction)}); err != nil {
+			continue // The API server is asked again.
+		}
+		for i := range chats.Items {
+			u.approveCalls(ctx, w, &chats.Items[i])
+		}
+	}
+}
+
+func (u *upgrade) approveCalls(ctx context.Context, w *world, chat *v1beta1.Chat) {
+	if chat.Status.RequiresAction == nil {
+		return
+	}
+	for _, call := range chat.Status.RequiresAction.ToolCalls {
+		// The name follows from the decision, so that one whose answer was lost is made once.
+		name := fmt.Sprintf("%s-%d-%.8s", chat.Name, chat.Status.History.Version, call.Digest)
+		err := w.client.Create(ctx, &v1beta1.ToolApproval{ObjectMeta: w.meta(name), Spec: v1beta1.ToolApprovalSpec{
+			ChatRef: v1beta1.ChatReference{Name: chat.Name}, ToolCallID: call.ID, Decision: v1beta1.DecisionApprove,
+			Digest: call.Digest}})
+		if err == nil {
+			u.approved.Add(1)
+		}
+	}
 }
 
 func newUpgrade(w *world) *upgrade {
@@ -38,6 +74,9 @@ func (u *upgrade) missing() (problems []string) {
 				problems = append(problems, fmt.Sprintf("the %s was never moved to %s: give it more time", component, image))
 			}
 		}
+	}
+	if u.approved.Load() == 0 {
+		problems = append(problems, "no call waited for an approval: give it more chats or more time")
 	}
 	return problems
 }

@@ -82,7 +82,7 @@ func (w *world) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(script())
+	body, err := json.Marshal(script(w.longest))
 	if err != nil {
 		return fmt.Errorf("writing the script: %w", err)
 	}
