@@ -123,6 +123,8 @@ func TestChartInstallsWhatKustomizeInstalls(t *testing.T) {
 		"the default": {"resources: [../config/default, ../config/admission/stamp]", ""},
 		"shards": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/sharding]",
 			"manager: {shards: 2}"},
+		"archives": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/archive]",
+			"archive: {url: 's3://parley-archive?region=eu-central-1'}"},
 		"fairness": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/fairness]",
 			"fairness: {enabled: true}"},
 		"servers of other projects": {"resources: [../config/default, ../config/admission/stamp]\n" +

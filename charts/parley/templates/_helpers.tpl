@@ -120,6 +120,12 @@ Takes a dict: root, deployment, values, args and env (lists that are appended), 
 {{- range concat $c.env .env -}}
 {{- if not (has .name $replaced) -}}{{- $env = append $env . -}}{{- end -}}
 {{- end -}}
+{{- with $root.Values.archive -}}
+{{- if .url -}}
+{{- $env = append $env (dict "name" "PARLEY_ARCHIVE_URL" "value" .url) -}}
+{{- $_ := set $c "envFrom" (list (dict "secretRef" (dict "name" .secretName "optional" true))) -}}
+{{- end -}}
+{{- end -}}
 {{- include "parley.set" (list $c "env" (concat $env ($v.extraEnv | default list))) -}}
 {{- include "parley.set" (list $pod "volumes" (concat .volumes ($v.volumes | default list))) -}}
 {{- include "parley.set" (list $c "volumeMounts" (concat .mounts ($v.volumeMounts | default list))) -}}
