@@ -146,6 +146,11 @@ func removeFromNamespaces(t *testing.T) {
 	t.Helper()
 	kubectl(t, "delete", "--timeout=2m", "pods,serviceaccounts,roles,rolebindings,networkpolicies,configmaps",
 		"--all-namespaces", "--selector=app.kubernetes.io/name=parley")
+	claims := kubectl(t, "get", "pvc", "--all-namespaces", "--selector=app.kubernetes.io/name=parley",
+		`-o=jsonpath={range .items[?(@.metadata.ownerReferences)]}{.metadata.namespace} {.metadata.name}{"\n"}{end}`)
+	for claim := range strings.Lines(claims) {
+		kubectl(t, append([]string{"delete", "pvc", "--ignore-not-found", "--timeout=2m", "-n"}, strings.Fields(claim)...)...)
+	}
 }
 
 // set installs Parley, and waits as the documentation says. When the test ends, it uninstalls Parley and checks that
