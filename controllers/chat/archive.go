@@ -35,7 +35,7 @@ const (
 	// archiveTimeout bounds the time to archive one chat.
 	archiveTimeout = 10 * time.Minute
 	// archiveBusy is when to look again at a chat that waits for others to be archived.
-	archiveBusy = time.Second
+	archiveBusy = 10 * time.Second
 	// archiveRetry is the pause after a failure. It grows by as much with each further one, up to ten times.
 	archiveRetry = time.Minute
 )
@@ -50,16 +50,28 @@ type archiver struct {
 	failures *archiveFailures
 }
 
+// begin reserves a place for the chat until end is called, or returns when to look at the chat again.
+func (a *archiver) begin(chat *v1beta1.Chat) (end func(), again time.Duration) {
+	if left := a.failures.left(chat, a.now()); left > 0 {
+		return nil, left
+	}
+	if !a.running.TryAcquire(1) {
+		return nil, archiveBusy
+	}
+	return func() { a.running.Release(1) }, 0
+}
+
+// discard removes the archive of a chat that lives on: what is removed from the chat later must not stay in it.
+func (a *archiver) discard(ctx context.Context, chat *v1beta1.Chat) {
+	err := a.store.Delete(ctx, chat.Namespace, chat.Name, string(chat.UID))
+	if err != nil && !errors.Is(err, archive.ErrNotFound) {
+		log.FromContext(ctx).Error(err, "The archive of a chat that lives on cannot be removed")
+	}
+}
+
 // archive writes the chat, as it is in the API server, and all below it. It returns when to look at the chat again; 0:
 // the store has all that will be deleted with it.
 func (a *archiver) archive(ctx context.Context, chat *v1beta1.Chat) (again time.Duration, err error) {
-	if left := a.failures.left(chat, a.now()); left > 0 {
-		return left, nil
-	}
-	if !a.running.TryAcquire(1) {
-		return archiveBusy, nil
-	}
-	defer a.running.Release(1)
 	bounded, cancel := context.WithTimeout(ctx, archiveTimeout)
 	defer cancel()
 	written := sha256.New()
@@ -68,7 +80,8 @@ func (a *archiver) archive(ctx context.Context, chat *v1beta1.Chat) (again time.
 		a.metrics.Archived(telemetry.ArchiveSucceeded)
 		return a.compare(bounded, chat, written)
 	}
-	if source, ok := errors.AsType[sourceError](err); ok || ctx.Err() != nil {
+	source, ok := errors.AsType[sourceError](err)
+	if ok && bounded.Err() == nil && !apierrors.IsResourceExpired(err) || ctx.Err() != nil {
 		return 0, cmp.Or(source.error, err) // The API server is asked again, or the manager ends.
 	}
 	a.metrics.Archived(telemetry.ArchiveFailed)
@@ -111,6 +124,7 @@ func (a *archiver) compare(ctx context.Context, chat *v1beta1.Chat, written hash
 		note(now, o)
 	}
 	if [sha256.Size]byte(written.Sum(nil)) != [sha256.Size]byte(now.Sum(nil)) {
+		a.discard(ctx, chat)
 		return lookAtRest, nil
 	}
 	return 0, nil
@@ -193,6 +207,8 @@ func (a *archiver) approvals(ctx context.Context, chat *v1beta1.Chat, yield func
 		}
 		for i := range page.Items {
 			page.Items[i].SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ToolApproval"))
+			// An answer to a server may be a credential, and readers of archives need no right to approvals.
+			page.Items[i].Spec.Content = ""
 			if !yield(&page.Items[i], nil) {
 				return false
 			}

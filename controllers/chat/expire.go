@@ -23,21 +23,33 @@ const lookAtRest = time.Second
 // expire deletes a chat that has rested for long enough, if the API server agrees that it rests, and archives it before
 // if its retention asks for that.
 func (r *Reconciler) expire(ctx context.Context, s *scope) (ctrl.Result, error) {
-	rests, err := r.gatherer.stillRests(ctx, s)
-	if err != nil {
-		return ctrl.Result{}, err
+	if !s.facts.Chat.Spec.Retention.Archives() {
+		return r.deleteAtRest(ctx, s)
 	}
-	if !rests {
-		return ctrl.Result{RequeueAfter: lookAtRest}, nil
+	// First, since asking the API server whether the chat rests costs much for each chat that waits for its turn.
+	end, again := r.archiver.begin(s.facts.Chat)
+	if again > 0 {
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	if s.facts.Chat.Spec.Retention.Archives() {
-		if again, err := r.archiver.archive(ctx, s.facts.Chat); err != nil || again > 0 {
-			return ctrl.Result{RequeueAfter: again}, err
-		}
-		// While it was written, people could say something to a chat below it.
-		if rests, err := r.gatherer.stillRests(ctx, s); err != nil || !rests {
-			return ctrl.Result{RequeueAfter: lookAtRest}, err
-		}
+	defer end()
+	if rests, err := r.gatherer.stillRests(ctx, s); err != nil || !rests {
+		return ctrl.Result{RequeueAfter: lookAtRest}, err
+	}
+	if again, err := r.archiver.archive(ctx, s.facts.Chat); err != nil || again > 0 {
+		return ctrl.Result{RequeueAfter: again}, err
+	}
+	// While it was written, people could say something to a chat below it.
+	result, err := r.deleteAtRest(ctx, s)
+	if apierrors.IsConflict(err) || err == nil && result.RequeueAfter > 0 {
+		r.archiver.discard(ctx, s.facts.Chat)
+	}
+	return result, err
+}
+
+// deleteAtRest deletes the chat if the API server agrees that it rests.
+func (r *Reconciler) deleteAtRest(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if rests, err := r.gatherer.stillRests(ctx, s); err != nil || !rests {
+		return ctrl.Result{RequeueAfter: lookAtRest}, err
 	}
 	deleted, err := r.actuator.deleteExpired(ctx, s.facts.Chat)
 	if deleted {

@@ -21,16 +21,18 @@ func (r *familyReader) readCosts(ctx context.Context, s *scope, members *tree.Fa
 		return nil
 	}
 	var failed error
-	s.facts.SubChatCosts = members.CostsBelow(chat, func(missing v1beta1.SubChatCost) ([]v1beta1.Cost, bool) {
-		isBelow, err := r.isBelow(ctx, chat, missing)
+	isBelow := func(entry v1beta1.SubChatCost) bool {
+		is, err := r.isBelow(ctx, chat, entry)
 		failed = errors.Join(failed, err)
-		return r.costs.last(keyOf(chat), missing), !isBelow && err == nil
-	})
+		return is
+	}
+	s.facts.SubChatCosts = members.CostsBelow(chat, func(missing v1beta1.SubChatCost) ([]v1beta1.Cost, bool) {
+		return r.costs.last(keyOf(chat), missing), !isBelow(missing)
+	}, isBelow)
 	return failed
 }
 
-// isBelow asks the API server whether a chat of the record is still below this one: the cache may be older than the
-// record.
+// isBelow asks the API server whether a chat is still below this one: the cache may be older than the record.
 func (r *familyReader) isBelow(ctx context.Context, chat *v1beta1.Chat, entry v1beta1.SubChatCost) (bool, error) {
 	found, err := tree.Descendant(entry.Name, chat.Name, func(name string) (*v1beta1.Chat, error) {
 		var relative v1beta1.Chat

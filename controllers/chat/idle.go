@@ -58,8 +58,8 @@ func (c *idleChats) put(before, after *v1beta1.Chat) types.NamespacedName {
 // idleOf is a chat at rest that its class counts.
 func idleOf(chat *v1beta1.Chat) (class types.NamespacedName, idle plan.Idle, ok bool) {
 	if chat == nil || chat.Status.IdleSince == nil || chat.Status.ChatClass == nil || chat.Spec.ParentRef != nil ||
-		chat.Spec.Suspend || !chat.DeletionTimestamp.IsZero() {
-		return class, idle, false
+		chat.Spec.Suspend || !chat.DeletionTimestamp.IsZero() || chat.Status.History.Version == 0 {
+		return class, idle, false // Of chats without messages, anyone could create enough to displace the others.
 	}
 	// A copy of the name does not keep the whole object in memory.
 	return types.NamespacedName{Namespace: chat.Namespace, Name: chat.Status.ChatClass.Name},
@@ -102,7 +102,13 @@ func (e *enqueuer) restHandler() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, to queue) { note(ctx, nil, e.Object, to) },
+		CreateFunc: func(ctx context.Context, created event.CreateEvent, to queue) {
+			if is, ok := created.Object.(*v1beta1.Chat); ok && created.IsInInitialList {
+				e.memory.idle.put(nil, is) // Its class enqueues it, once for all.
+				return
+			}
+			note(ctx, nil, created.Object, to)
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, to queue) { note(ctx, e.ObjectOld, e.ObjectNew, to) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, to queue) { note(ctx, e.Object, nil, to) },
 	}

@@ -326,7 +326,8 @@ func TestASlowClientIsCut(t *testing.T) {
 	waitUntil(t, "it is cut", func() bool { return watching() == 0 })
 	waitUntil(t, "it is counted", func() bool {
 		return testutil.GatherAndCompare(registry, strings.NewReader("# HELP parley_gateway_streams_ended_total Streams "+
-			"that have ended.\n# TYPE parley_gateway_streams_ended_total counter\n"+
+			"that ended: Over with their chat, ClientLeft, ClientTooSlow, or a reason of closing.\n# TYPE "+
+			"parley_gateway_streams_ended_total counter\n"+
 			"parley_gateway_streams_ended_total{reason=\"ClientLeft\"} 1\n"+
 			"parley_gateway_streams_ended_total{reason=\"ClientTooSlow\"} 1\n"), telemetry.MetricStreamsEnded) == nil
 	})

@@ -69,7 +69,8 @@ func newMessages(get, cached GetMessage) *messages {
 
 // Get implements follow.Messages.
 func (m *messages) Get(ctx context.Context, chat *v1beta1.Chat, place follow.Place) (*follow.Committed, error) {
-	key := fmt.Sprintf("%s/%d/%s", chat.UID, place.Index, place.Name)
+	// Once text was removed from a chat, what was read before counts no more.
+	key := fmt.Sprintf("%s/%s/%d/%s", chat.UID, chat.Annotations[v1beta1.AnnotationRedacted], place.Index, place.Name)
 	if found := m.lookup(key, place.Version); found != nil {
 		return found, nil
 	}

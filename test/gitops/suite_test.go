@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -49,11 +50,21 @@ func runAll(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	kubeconfig = filepath.Join(dir, "kubeconfig")
-	return testcluster.Run(m, &cluster, writeKubeconfig, startGarbageCollector, startManager)
+	return testcluster.Run(m, &cluster, writeKubeconfig, applyPolicies, startGarbageCollector, startManager)
 }
 
 func writeKubeconfig(context.Context) (end func(), err error) {
 	return nil, cluster.WriteKubeconfig(kubeconfig)
+}
+
+// applyPolicies applies the policy by which prompts cannot change: Flux takes its refusal for an immutable field.
+func applyPolicies(ctx context.Context) (end func(), err error) {
+	out, err := exec.CommandContext(ctx, program("kubectl"), "--kubeconfig", kubeconfig, "apply", "--server-side", "-f",
+		testcluster.Path("config", "admission", "redactions.yaml")).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("applying policies: %w: %s", err, out)
+	}
+	return nil, cluster.AwaitPolicies(ctx)
 }
 
 // program is the path of one of the control plane's programs.

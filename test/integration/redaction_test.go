@@ -40,7 +40,7 @@ func TestRedactedTextIsGoneAndNothingRepeats(t *testing.T) {
 	t.Parallel()
 	models, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "password"}, Reply: modelserver.Reply{Steps: []modelserver.Step{
-			modelserver.Think("They said " + pasted), modelserver.Say("I have read " + pasted + ".")}}},
+			modelserver.Think("They said " + pasted), modelserver.Say("I have now read " + pasted + ".")}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}},
 	}})
 	check.OK(t, err)
@@ -58,16 +58,31 @@ func TestRedactedTextIsGoneAndNothingRepeats(t *testing.T) {
 	create(t, say(ns, "c", "third"))
 	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1beta1.ReasonAnswered)
 	before, calls := chatIn(t, ns, "c"), len(models.Requests())
+	create(t, &v1beta1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "recording"},
+		DebugRecording: v1beta1.DebugRecording{ChatRef: v1beta1.ChatReference{Name: "c"}, ChatUID: string(before.UID),
+			Action: v1beta1.ActionGenerateAssistant, Call: 1, Pod: "p", Attempt: 1, State: v1beta1.DebugCompleted,
+			StartedAt: metav1.NowMicro(), Model: v1beta1.ModelIdentity{Name: pasted}}})
 
 	r, changed := removal(t, ns)
+	left, err := r.Left(t.Context(), "c")
+	check.OK(t, err)
+	if len(left) == 0 {
+		t.Error("nothing has the text before it is removed")
+	}
 	check.OK(t, r.Chat(t.Context(), "c"))
+	left, err = r.Left(t.Context(), "c")
+	check.OK(t, err)
+	check.Equal(t, "what is left", []string(nil), left)
+	if fields, found := changed["chatdebugsteps/recording"]; !found || fields != nil {
+		t.Errorf("the recording is not deleted: %v", changed)
+	}
 	reply := before.Name + "-3-1"
 	for _, object := range []string{"chatmessages/pastes", "chatmessages/" + reply} {
 		if len(changed[object]) == 0 {
 			t.Errorf("%s is not changed: %v", object, changed)
 		}
 	}
-	check.Equal(t, "the reply", "I have read [redacted].", textOf(messageIn(t, ns, reply)))
+	check.Equal(t, "the reply", "I have now read [redacted].", textOf(messageIn(t, ns, reply)))
 
 	// Then the chat continues, and the model is told what is left.
 	create(t, say(ns, "c", "fourth"))
@@ -80,7 +95,8 @@ func TestRedactedTextIsGoneAndNothingRepeats(t *testing.T) {
 	}
 	check.Equal(t, "the length of the history", before.Status.History.Length+2, chatIn(t, ns, "c").Status.History.Length)
 	waitForMessage(t, ns, "pastes", metav1.ConditionTrue, v1beta1.ReasonAnswered)
-	for _, list := range []client.ObjectList{&v1beta1.ChatList{}, &v1beta1.ChatMessageList{}} {
+	for _, list := range []client.ObjectList{&v1beta1.ChatList{}, &v1beta1.ChatMessageList{},
+		&v1beta1.ChatDebugStepList{}} {
 		check.OK(t, cluster.Client.List(t.Context(), list, client.InNamespace(ns)))
 		if text, err := json.Marshal(list); err != nil || strings.Contains(string(text), "hunter") {
 			t.Errorf("%v: %s", err, text)
@@ -125,4 +141,23 @@ func TestSupersededMessageWithTheTextIsDeleted(t *testing.T) {
 	left, err := r.Left(t.Context(), "c")
 	check.OK(t, err)
 	check.Equal(t, "what is left", []string(nil), left)
+}
+
+func TestResultsOfClientsAreRedactedRepeatedly(t *testing.T) {
+	ns := parallel(t)
+	result := v1beta1.ToolResult{ID: "call_1", Output: pasted + " other-secret"}
+	create(t, chattest.In(ns, chattest.Brings("c", "results", result)))
+	create(t, newChat(ns, "c", ""))
+	for _, word := range []string{pasted, "other-secret"} {
+		r, _ := removal(t, ns)
+		var err error
+		r.Text, err = redact.New(word)
+		check.OK(t, err)
+		before := messageIn(t, ns, "results").Annotations[v1beta1.AnnotationRedacted]
+		check.OK(t, r.Chat(t.Context(), "c"))
+		if after := messageIn(t, ns, "results").Annotations[v1beta1.AnnotationRedacted]; after == before {
+			t.Errorf("the mark stays %q, and the policy would refuse the change", after)
+		}
+	}
+	check.Equal(t, "the result", "[redacted] [redacted]", messageIn(t, ns, "results").Spec.Parts[0].ToolResult.Output)
 }

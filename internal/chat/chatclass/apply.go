@@ -49,7 +49,31 @@ func stepsOf(chat *v1beta1.ChatSettings, class *v1beta1.ChatClassSpec) steps {
 	s.merged = merge(&s.said, &class.Defaults)
 	s.bounded = bound(s.merged, kept)
 	bindServers(&s.bounded, class)
+	s.bindArchive(class, kept)
 	return s
+}
+
+// bindArchive lets the class alone say whether chats are archived that it has deleted: a chat could stay for good where
+// there is no store, or its content where the class wants it deleted.
+func (s *steps) bindArchive(class *v1beta1.ChatClassSpec, kept *v1beta1.ChatRestrictions) {
+	if class.Keep == nil && !kept.Retention.Deletes() {
+		return
+	}
+	archives := kept.Retention.Archives() || class.Defaults.Retention.Archives()
+	if s.said.Retention.Archives() && !archives {
+		s.ignored = append(s.ignored, "retention.archive")
+	}
+	if s.bounded.Retention.Archives() == archives {
+		return
+	}
+	var r v1beta1.ChatRetention
+	if s.bounded.Retention != nil {
+		r = *s.bounded.Retention
+	}
+	if r.Archive = nil; archives {
+		r.Archive = new(true)
+	}
+	s.bounded.Retention = &r
 }
 
 // dropModels takes out the ChatModelConfigs that the chat names for something else than its answers and may not name.

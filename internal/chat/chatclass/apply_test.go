@@ -297,6 +297,31 @@ func TestRetentionIsCappedByClass(t *testing.T) {
 	}
 }
 
+func TestClassAloneArchivesWhatItDeletes(t *testing.T) {
+	week, archives := int32(604800), &v1beta1.ChatRetention{Archive: new(true)}
+	bounds := &v1beta1.ChatRestrictions{Retention: &v1beta1.ChatRetention{DeleteAfterSeconds: &week}}
+	demands := &v1beta1.ChatRestrictions{Retention: &v1beta1.ChatRetention{DeleteAfterSeconds: &week, Archive: new(true)}}
+	keep, ignores := &v1beta1.ChatKeep{Chats: new(int32(5))}, []string{"retention.archive"}
+	for name, c := range map[string]struct {
+		own     *v1beta1.ChatRetention
+		class   v1beta1.ChatClassSpec
+		want    bool
+		ignored []string
+	}{
+		"a class that deletes nothing":     {archives, v1beta1.ChatClassSpec{}, true, nil},
+		"a class with a longest retention": {archives, v1beta1.ChatClassSpec{Restrictions: bounds}, false, ignores},
+		"a class that keeps a number":      {archives, v1beta1.ChatClassSpec{Keep: keep}, false, ignores},
+		"a class that demands archives":    {nil, v1beta1.ChatClassSpec{Restrictions: demands}, true, nil},
+		"a class that archives by its default": {&v1beta1.ChatRetention{}, v1beta1.ChatClassSpec{Keep: keep,
+			Defaults: v1beta1.ChatSettings{Retention: archives}}, true, nil},
+	} {
+		got, ignored := chatclass.Apply(&v1beta1.ChatSettings{Retention: c.own}, &c.class)
+		if got.Retention.Archives() != c.want || !slices.Equal(ignored, c.ignored) {
+			t.Errorf("%s: retention %+v, ignored %v", name, got.Retention, ignored)
+		}
+	}
+}
+
 func TestAdvisorModelIsRestrictedByClass(t *testing.T) {
 	ref := func(name string) *v1beta1.ModelConfigReference { return &v1beta1.ModelConfigReference{Name: name} }
 	class := &v1beta1.ChatClassSpec{

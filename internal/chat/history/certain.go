@@ -10,8 +10,11 @@ import (
 )
 
 // MayBeCertain reports whether Certain can hold for a message of that name. For any other, an old view is not worth the
-// reading.
+// reading, nor for a chat from which text was removed: an old view has that text.
 func MayBeCertain(chat *v1beta1.Chat, name string) bool {
+	if _, redacted := chat.Annotations[v1beta1.AnnotationRedacted]; redacted {
+		return false
+	}
 	return CommittedHash(chat, name) != "" || fence.ChatOfResult(name) == chat.Name
 }
 

@@ -139,7 +139,7 @@ type Idle struct {
 // Surplus are the chats at rest that a class does not keep: of those that its limits count together, the ones that have
 // rested for longest.
 func Surplus(keep *v1beta1.ChatKeep, idle []Idle) (surplus []Idle) {
-	if keep == nil {
+	if keep == nil || !exceeds(len(idle), keep.Chats) && !exceeds(len(idle), keep.FailedChats) {
 		return nil
 	}
 	slices.SortFunc(idle, func(a, b Idle) int { return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Name, b.Name)) })
@@ -155,3 +155,5 @@ func Surplus(keep *v1beta1.ChatKeep, idle []Idle) (surplus []Idle) {
 	}
 	return surplus
 }
+
+func exceeds(count int, limit *int32) bool { return limit != nil && count > int(*limit) }

@@ -27,7 +27,7 @@ func (f *Family) BudgetsAbove(chat *v1beta1.Chat, above []*v1beta1.Chat) (all []
 			continue
 		}
 		others := cost.Sum(ancestor.Status.Cost, ancestor.Status.DeletedCost)
-		for _, member := range f.CostsBelow(ancestor, nil).Now {
+		for _, member := range f.CostsBelow(ancestor, nil, nil).Now {
 			if member.UID != string(chat.UID) { // The chat knows its own cost better.
 				others = cost.Sum(others, member.Cost)
 			}
@@ -66,8 +66,10 @@ func (c *Costs) Below() (sum []v1beta1.Cost) {
 
 // CostsBelow is what the chats below the chat have cost. isDeleted reports whether a chat of the record that is not
 // below it was deleted, and what it had cost then; nil: that is not known. Otherwise the family is older than the
-// record, which keeps its entry.
-func (f *Family) CostsBelow(chat *v1beta1.Chat, isDeleted func(v1beta1.SubChatCost) ([]v1beta1.Cost, bool)) (c Costs) {
+// record, which keeps its entry. exists reports whether a chat that the record lacks is surely there; nil: all are.
+// Else the family may be older than the record, which has already counted its deletion.
+func (f *Family) CostsBelow(chat *v1beta1.Chat, isDeleted func(v1beta1.SubChatCost) ([]v1beta1.Cost, bool),
+	exists func(v1beta1.SubChatCost) bool) (c Costs) {
 	below := f.below(chat)
 	for _, entry := range chat.Status.Internal.SubChatCosts {
 		member := below[entry.UID]
@@ -81,7 +83,9 @@ func (f *Family) CostsBelow(chat *v1beta1.Chat, isDeleted func(v1beta1.SubChatCo
 		c.add(entry, member)
 	}
 	for uid, member := range below {
-		c.add(v1beta1.SubChatCost{Name: member.Name, UID: uid}, member)
+		if entry := (v1beta1.SubChatCost{Name: member.Name, UID: uid}); exists == nil || exists(entry) {
+			c.add(entry, member)
+		}
 	}
 	if !hasBudget(chat) {
 		c.Now, c.AtRest = nil, nil

@@ -72,7 +72,7 @@ func TestBudgetCoversChatAndItsDescendants(t *testing.T) {
 				}
 				others[b.Chat] = b.Others
 			}
-			costs := family.CostsBelow(c.chat, nil)
+			costs := family.CostsBelow(c.chat, nil, nil)
 			if diff := cmp.Diff(usd(c.below), costs.Below()); diff != "" {
 				t.Errorf("below: -want +got\n%s", diff)
 			}
@@ -125,7 +125,7 @@ func TestRecordFollowsChatsBelow(t *testing.T) {
 			got := Of(chats).CostsBelow(&chats[0], func(entry v1beta1.SubChatCost) ([]v1beta1.Cost, bool) {
 				missing = append(missing, entry.Name)
 				return usd(7), slices.Contains(c.gone, entry.UID)
-			})
+			}, nil)
 			if len(chats[0].Status.Internal.SubChatCosts) == 0 { // New ones come in any order.
 				for _, entries := range [][]v1beta1.SubChatCost{got.Now, got.AtRest} {
 					slices.SortFunc(entries, func(a, b v1beta1.SubChatCost) int { return strings.Compare(a.Name, b.Name) })
@@ -138,5 +138,16 @@ func TestRecordFollowsChatsBelow(t *testing.T) {
 				t.Errorf("%q are missing, want %q", got, c.missing)
 			}
 		})
+	}
+}
+
+func TestDeletedSubChatIsNotRecordedAgain(t *testing.T) {
+	chats := []v1beta1.Chat{paid("root", "", 1), paid("sub", "root", 10)}
+	chats[0].Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
+	for _, exists := range []bool{true, false} {
+		got := Of(chats).CostsBelow(&chats[0], nil, func(v1beta1.SubChatCost) bool { return exists })
+		if recorded := len(got.Now) == 1; recorded != exists {
+			t.Errorf("a chat that exists (%t) is recorded: %t", exists, recorded)
+		}
 	}
 }

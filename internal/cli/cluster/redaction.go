@@ -51,10 +51,9 @@ func (r *Redaction) Chat(ctx context.Context, name string) error {
 	if err := r.each(ctx, messages, of, r.message); err != nil {
 		return err
 	}
-	// A decision is recorded with the result of its call, and a recording is for debugging.
-	for _, resource := range []string{"toolapprovals", "chatdebugsteps"} {
+	for _, resource := range decisions {
 		if err := r.each(ctx, resource, "", func(ctx context.Context, o *unstructured.Unstructured) error {
-			if chat, _, _ := unstructured.NestedString(o.Object, "spec", "chatRef", "name"); chat != name {
+			if chatOf(o) != name {
 				return nil
 			}
 			return r.remove(ctx, resource, o)
@@ -102,8 +101,8 @@ func (r *Redaction) message(ctx context.Context, o *unstructured.Unstructured) e
 	}
 	return r.rewrite(ctx, messages, "", o, func(before, after *unstructured.Unstructured) (string, error) {
 		was, err := messageOf(before)
-		if err != nil || was.Spec.Generation != nil {
-			return now(), err
+		if err != nil || was.Spec.Generation != nil || was.Spec.Role == v1beta1.RoleTool {
+			return now(), err // It cannot be edited, so that no hash is needed.
 		}
 		is, err := messageOf(after)
 		if err != nil {
@@ -271,7 +270,31 @@ func (r *Redaction) Left(ctx context.Context, chat string) (left []string, err e
 	if err := r.each(ctx, messages, "spec.chatRef.name="+chat, note(messages)); err != nil {
 		return nil, err
 	}
+	for _, resource := range decisions {
+		if err := r.each(ctx, resource, "", func(ctx context.Context, o *unstructured.Unstructured) error {
+			if chatOf(o) != chat {
+				return nil
+			}
+			return note(resource)(ctx, o)
+		}); err != nil {
+			return nil, err
+		}
+	}
 	return left, r.each(ctx, chats, "metadata.name="+chat, note(chats))
+}
+
+// decisions are what is deleted if it has the text: a decision is recorded with the result of its call, and a recording
+// is for debugging.
+var decisions = []string{"toolapprovals", "chatdebugsteps"}
+
+// chatOf is the name of the chat that a ToolApproval or a ChatDebugStep is about. The latter has no spec.
+func chatOf(o *unstructured.Unstructured) string {
+	spec, found, _ := unstructured.NestedMap(o.Object, "spec")
+	if !found {
+		spec = o.Object
+	}
+	name, _, _ := unstructured.NestedString(spec, "chatRef", "name")
+	return name
 }
 
 func (r *Redaction) of(resource string) dynamic.ResourceInterface {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -37,13 +38,11 @@ func New(text string) (*Text, error) {
 		return nil, fmt.Errorf("the text to remove has less than %d bytes: it would be removed from other words, too",
 			minBytes)
 	}
-	t := &Text{forms: []string{text, url.QueryEscape(text), url.PathEscape(text)}}
+	// A title has its words in one line.
+	t := &Text{forms: []string{text, url.QueryEscape(text), url.PathEscape(text), strings.Join(strings.Fields(text), " ")}}
 	for _, html := range []bool{false, true} {
-		var escaped bytes.Buffer
-		encoder := json.NewEncoder(&escaped)
-		encoder.SetEscapeHTML(html)
-		_ = encoder.Encode(text) // A string always encodes.
-		t.forms = append(t.forms, strings.Trim(escaped.String(), "\"\n"))
+		escaped := inJSON(text, html)
+		t.forms = append(t.forms, escaped, inJSON(escaped, html)) // Arguments of calls are JSON in JSON.
 	}
 	for _, value := range []string{text, text + "\n"} {
 		t.forms = append(t.forms, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(value)), "="),
@@ -54,10 +53,19 @@ func New(text string) (*Text, error) {
 	return t, nil
 }
 
+// inJSON is the text as a string of JSON has it, without the quotes.
+func inJSON(text string, html bool) string {
+	var escaped bytes.Buffer
+	encoder := json.NewEncoder(&escaped)
+	encoder.SetEscapeHTML(html)
+	_ = encoder.Encode(text) // A string always encodes.
+	return escaped.String()[1 : escaped.Len()-2]
+}
+
 // Replace returns the value without the text.
 func (t *Text) Replace(value string) string {
 	for _, form := range t.forms {
-		value = strings.ReplaceAll(value, form, mask(len(form)))
+		value = strings.ReplaceAll(value, form, mask(utf8.RuneCountInString(form)))
 	}
 	clipped, ok := strings.CutSuffix(value, ellipsis)
 	if !ok {
@@ -66,7 +74,7 @@ func (t *Text) Replace(value string) string {
 	for _, form := range t.forms {
 		for n := min(len(form), len(clipped)); n >= minClipped; n-- {
 			if strings.HasSuffix(clipped, form[:n]) {
-				return clipped[:len(clipped)-n] + strings.Repeat("*", n) + ellipsis
+				return clipped[:len(clipped)-n] + strings.Repeat("*", utf8.RuneCountInString(form[:n])) + ellipsis
 			}
 		}
 	}
@@ -149,10 +157,8 @@ func identifies(path string) bool {
 	})
 }
 
-// In reports whether the value has the text.
-func (t *Text) In(value string) bool {
-	return slices.ContainsFunc(t.forms, func(form string) bool { return strings.Contains(value, form) })
-}
+// In reports whether the value has the text, or is clipped within it.
+func (t *Text) In(value string) bool { return t.Replace(value) != value }
 
 // Find returns the paths of all values and keys of an object that have the text.
 func (t *Text) Find(path string, value any) (found []string) {

@@ -34,6 +34,7 @@ func TestTextIsRemovedInEachForm(t *testing.T) {
 		"in a Secret":     {"password: " + base64.StdEncoding.EncodeToString([]byte(secret)), "password: [redacted]="},
 		"with a newline":  {base64.StdEncoding.EncodeToString([]byte(secret + "\n")), "[redacted]"},
 		"clipped":         {"it is pa<ss\"…", "it is ******…"},
+		"in JSON in JSON": {`{"body":"{\"key\":\"pa<ss\\\"wörd/2026\"}"}`, `{"body":"{\"key\":\"[redacted]\"}"}`},
 		"clipped shortly": {"it is pa<…", "it is pa<…"},
 		"a part of it":    {"it is pa<ss", "it is pa<ss"},
 		"nothing":         {"it is fine", "it is fine"},
@@ -90,4 +91,26 @@ func TestFieldsThatIdentifyStayAndAreFound(t *testing.T) {
 			"data": base64.StdEncoding.EncodeToString([]byte("in a file: [redacted]"))}},
 		map[string]any{"type": "ToolCall", "toolCall": map[string]any{"id": "call-secret", "input": `["[redacted]"]`}},
 	}, spec["parts"].([]any))
+}
+
+func TestClippedTextAloneIsFound(t *testing.T) {
+	t.Parallel()
+	chat := map[string]any{"status": map[string]any{"lastReply": `The password is pa<ss"wör…`}}
+	check.Equal(t, "found", []string{"status.lastReply"}, newText(t).Find("", chat))
+}
+
+func TestQuoteAtTheEndOfTextKeepsJSONValid(t *testing.T) {
+	t.Parallel()
+	text, err := New(`secret-2026"`)
+	check.OK(t, err)
+	if got := text.Replace(`{"key":"secret-2026\""}`); !json.Valid([]byte(got)) || strings.Contains(got, "secret") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestCharactersAreReplacedByAsMany(t *testing.T) {
+	t.Parallel()
+	text, err := New("山田太郎")
+	check.OK(t, err)
+	check.Equal(t, "replaced", "名前は****です", text.Replace("名前は山田太郎です"))
 }

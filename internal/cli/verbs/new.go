@@ -130,7 +130,7 @@ func (no *newOptions) base(o *options) (*v1beta1.Chat, error) {
 func readInput(o *options, file string) ([]byte, error) {
 	raw, err := []byte(nil), error(nil)
 	if file == "-" {
-		raw, err = io.ReadAll(io.LimitReader(o.In, v1beta1.MaxContentBytes))
+		raw, err = io.ReadAll(io.LimitReader(o.In, maxImport))
 	} else {
 		raw, err = os.ReadFile(file)
 	}
@@ -160,11 +160,11 @@ func (no *newOptions) apply(chat *v1beta1.Chat) error {
 			field.set(field.value)
 		}
 	}
-	for _, tool := range no.tools {
-		if spec.Tools == nil {
-			spec.Tools = &v1beta1.ChatTools{}
-		}
-		spec.Tools.Allow = append(spec.Tools.Allow, v1beta1.ToolPattern(tool))
+	if len(no.tools) > 0 && spec.Tools == nil {
+		spec.Tools = &v1beta1.ChatTools{}
+	}
+	for i, tool := range no.tools {
+		spec.Tools.Allow = append(spec.Tools.Allow[:i:i], v1beta1.ToolPattern(tool))
 	}
 	for key, value := range no.labels {
 		metav1.SetMetaDataLabel(&chat.ObjectMeta, key, value)

@@ -106,6 +106,9 @@ func redactFamily(ctx context.Context, s *session, r *cluster.Redaction, name st
 		}
 		left = append(left, more...)
 	}
+	if err := stillIdle(ctx, s, family); err != nil && !r.DryRun {
+		return err
+	}
 	switch {
 	case len(left) > 0:
 		return fmt.Errorf("the text is still in %s: these fields cannot be changed, so delete the objects",
@@ -134,6 +137,21 @@ func idleFamily(ctx context.Context, s *session, name string, busy bool) ([]*v1b
 		}
 	}
 	return family, nil
+}
+
+// stillIdle fails if a chat of the family was answered since it was read: the answer may have the text.
+func stillIdle(ctx context.Context, s *session, family []*v1beta1.Chat) error {
+	for _, before := range family {
+		chat, err := s.Chat(ctx, before.Name)
+		if err != nil {
+			return err
+		}
+		if chat.Status.Phase.HasTurn() || chat.Status.History.Version != before.Status.History.Version {
+			return conflictError{fmt.Sprintf("chat %s was answered meanwhile, so that the text may be in it again: run the "+
+				"command again once it is idle", chat.Name)}
+		}
+	}
+	return nil
 }
 
 // reportRedactions has each object with the text printed, and returns their set.

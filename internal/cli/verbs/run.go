@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
@@ -86,7 +87,7 @@ func removeRun(ctx context.Context, s *session, chat *v1beta1.Chat) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	err := s.Chats().Delete(ctx, chat.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s%s: %w", render.ChatPrefix, chat.Name, err)
 	}
 	return nil

@@ -8,13 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/slowclient"
 )
+
+// writeTimeout is how long a client may take to read a piece of an archive.
+const writeTimeout = 30 * time.Second
 
 // ListArchives are the parameters of a list of archives.
 type ListArchives struct {
@@ -92,7 +98,11 @@ func (a archives) getArchive(ctx context.Context, in *OfArchive) (*huma.StreamRe
 	}
 	return &huma.StreamResponse{Body: func(to huma.Context) {
 		to.SetHeader("Content-Type", "application/json")
-		if err := a.store.Read(ctx, entry, to.BodyWriter()); err != nil {
+		_, w := humago.Unwrap(to)
+		out := slowclient.New(w, writeTimeout)
+		out.IgnoreReads() // The request has ended; an archive may take longer than one may.
+		defer out.Close()
+		if err := a.store.Read(ctx, entry, out); err != nil {
 			a.api.options.Refused(ctx, storeRefusal(err))
 			panic(http.ErrAbortHandler) // The client sees that the answer is not complete.
 		}

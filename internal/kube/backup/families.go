@@ -126,6 +126,8 @@ func (m *member) verify() {
 	switch length := m.chat.Status.History.Length; {
 	case m.chat.Spec.ParentRef != nil && m.parent == nil:
 		m.err = leftOutError("the backup lacks chat " + m.chat.Spec.ParentRef.Name + ", which is above it, or one above that")
+	case m.chat.UID == "":
+		m.err = leftOutError("the backup lacks its metadata.uid: make the backup with kubectl get -o yaml")
 	case !m.chat.DeletionTimestamp.IsZero(), m.chat.IsRestoring():
 		m.err = leftOutError("it was being deleted or restored when the backup was made")
 	case missing < length:
