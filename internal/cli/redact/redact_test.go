@@ -99,7 +99,7 @@ func TestClippedTextAloneIsFound(t *testing.T) {
 	check.Equal(t, "found", []string{"status.lastReply"}, newText(t).Find("", chat))
 }
 
-func TestQuoteAtTheEndOfTextKeepsJSONValid(t *testing.T) {
+func TestFinalQuoteKeepsJSONValid(t *testing.T) {
 	t.Parallel()
 	text, err := New(`secret-2026"`)
 	check.OK(t, err)
