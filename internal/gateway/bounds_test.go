@@ -73,11 +73,13 @@ func TestConnectionWithoutItsBodyEnds(t *testing.T) {
 
 func TestStreamOutlivesRequestTimeout(t *testing.T) {
 	t.Parallel()
-	in := install(t, func(g *Gateway) { g.readTimeout = 200 * time.Millisecond })
+	// The question to the API server about the token counts, too, which takes some time under load.
+	const timeout = 2 * time.Second
+	in := install(t, func(g *Gateway) { g.readTimeout = timeout })
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
-	<-time.After(500 * time.Millisecond)
+	<-time.After(timeout + 300*time.Millisecond)
 	c.ask("q1", 1)
 	c.commit()
 	l.waitID("1.0.1")
