@@ -13,6 +13,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -52,12 +53,15 @@ func (u *upgrade) approveCalls(ctx context.Context, w *world, chat *v1beta1.Chat
 	}
 	for _, call := range chat.Status.RequiresAction.ToolCalls {
 		// The name follows from the decision, so that one whose answer was lost is made once.
-		name := fmt.Sprintf("%s-%d-%.8s", chat.Name, chat.Status.History.Version, call.Digest)
+		name := fmt.Sprintf("%s-%d-%.8s", chat.Name, chat.Status.History.Version, strings.TrimPrefix(call.Digest, "sha256:"))
 		err := w.client.Create(ctx, &v1beta1.ToolApproval{ObjectMeta: w.meta(name), Spec: v1beta1.ToolApprovalSpec{
 			ChatRef: v1beta1.ChatReference{Name: chat.Name}, ToolCallID: call.ID, Decision: v1beta1.DecisionApprove,
 			Digest: call.Digest}})
-		if err == nil {
+		switch {
+		case err == nil:
 			u.approved.Add(1)
+		case !apierrors.IsAlreadyExists(err):
+			u.log.Warn("a call is not approved", "chat", chat.Name, "error", err)
 		}
 	}
 }
