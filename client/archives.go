@@ -28,6 +28,8 @@ type Archive struct {
 	// Size in bytes, and SHA256, are those of the compressed object in the bucket.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+	// Problem is why the archive cannot be described; empty: it can. Then there are Chat and UID only.
+	Problem string `json:"problem,omitempty"`
 }
 
 // ArchivePage is a page of the list of archives.

@@ -39,7 +39,7 @@ func (c *subChatCosts) put(chat *v1beta1.Chat, budgets []tree.BudgetAbove, costs
 	}
 }
 
-// last is what the chat of the record has cost, as far as it is known.
+// last is the newest known cost of the chat of the record.
 func (c *subChatCosts) last(budgetOf types.NamespacedName, entry v1beta1.SubChatCost) []v1beta1.Cost {
 	c.mu.Lock()
 	defer c.mu.Unlock()

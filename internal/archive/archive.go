@@ -47,6 +47,9 @@ const (
 	readsAtOnce = 16
 )
 
+// ErrPage means that the token of a page is not one that List returned.
+var ErrPage = errors.New("the token of the page cannot be read: list again from the beginning")
+
 // ErrNotFound means that the store has no such archive.
 var ErrNotFound = errors.New("there is no such archive")
 
@@ -72,6 +75,8 @@ type Entry struct {
 	// Size and SHA256 are those of the compressed object.
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+	// Problem is why the entry cannot be read; empty: it can. Then it has Namespace, Chat and UID only.
+	Problem string `json:"problem,omitempty"`
 }
 
 func (e *Entry) object() string { return objectKey(e.Namespace, e.Chat, e.UID) }
@@ -213,7 +218,7 @@ func (s *Store) List(ctx context.Context, namespace, created string, limit int, 
 	if next != "" {
 		var err error
 		if token, err = base64.RawURLEncoding.DecodeString(next); err != nil {
-			return nil, "", fmt.Errorf("reading the token of the next page: %w", err)
+			return nil, "", ErrPage
 		}
 	}
 	page, token, err := s.bucket.ListPage(ctx, token, limit, &blob.ListOptions{
@@ -260,13 +265,16 @@ func (s *Store) entries(ctx context.Context, page []*blob.ListObject, key func(*
 	return slices.DeleteFunc(all, func(e Entry) bool { return e.UID == "" }), err
 }
 
+// readEntry reads an entry. One that is damaged does not keep the others from being listed.
 func (s *Store) readEntry(ctx context.Context, key string, into *Entry) error {
 	raw, err := s.bucket.ReadAll(ctx, key)
-	if err == nil {
-		err = json.Unmarshal(raw, into)
-	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", key, known(err))
+	}
+	if err := json.Unmarshal(raw, into); err != nil || into.UID == "" {
+		chat, uid := path.Split(strings.TrimSuffix(key, ".json"))
+		*into = Entry{Namespace: strings.Split(key, "/")[1], Chat: path.Base(chat), UID: uid,
+			Problem: "its entry in the index is damaged"}
 	}
 	return nil
 }
@@ -287,7 +295,13 @@ func (s *Store) Get(ctx context.Context, namespace, chat, uid string) (*Entry, e
 		return nil, err
 	}
 	e := &Entry{}
-	return e, s.readEntry(ctx, key, e)
+	if err := s.readEntry(ctx, key, e); err != nil {
+		return nil, err
+	}
+	if e.Problem != "" {
+		return nil, fmt.Errorf("reading %s: %s", key, e.Problem)
+	}
+	return e, nil
 }
 
 // Delete removes the archive of a chat. The object comes last: as long as it is there, Delete can be repeated.

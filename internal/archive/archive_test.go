@@ -213,6 +213,29 @@ func TestObjectWithoutEntryIsNotListed(t *testing.T) {
 	check.Equal(t, "keys", nil, b.keys())
 }
 
+func TestDamagedEntryIsListedBesideOthers(t *testing.T) {
+	for _, damaged := range []string{"{}", "not JSON", `{"uid": 1}`} {
+		b := newBucket(t)
+		b.write(chat("good", "u1", day))
+		b.write(chat("bad", "u2", day))
+		check.OK(t, b.blob.WriteAll(t.Context(), "index/ns/2026-11-19/bad/u2.json", []byte(damaged), nil))
+		all, _, err := b.List(t.Context(), "ns", "", 9, "")
+		check.OK(t, err)
+		if len(all) != 2 || all[0].Chat != "bad" || all[0].UID != "u2" || all[0].Problem == "" || all[1].Problem != "" {
+			t.Errorf("%s: listed are %+v", damaged, all)
+		}
+		if _, err := b.Get(t.Context(), "ns", "bad", "u2"); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%s: reading it: %v", damaged, err)
+		}
+	}
+}
+
+func TestUnknownPageIsAnErrorOfItsOwn(t *testing.T) {
+	if _, _, err := newBucket(t).List(t.Context(), "ns", "", 9, "%"); !errors.Is(err, archive.ErrPage) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDamagedArchiveIsNoticed(t *testing.T) {
 	var other bytes.Buffer
 	compressed := gzip.NewWriter(&other)

@@ -66,3 +66,27 @@ func TestRecreatedMessageIsFetchedAgain(t *testing.T) {
 	check.Contains(t, get(5), "4712")
 	check.Equal(t, "fetches", 2, fetches)
 }
+
+func TestRedactedMessageIsFetchedAgain(t *testing.T) {
+	chat, output := chattest.Chat("c", chattest.UID("uid")), "hunter2"
+	get := func(_ context.Context, _, name string) (*v1beta1.ChatMessage, error) {
+		return chattest.Brings("c", name, v1beta1.ToolResult{ID: "call_1", Output: output}), nil
+	}
+	stale := func(context.Context, string, string) (*v1beta1.ChatMessage, error) {
+		return chattest.Brings("c", "results", v1beta1.ToolResult{ID: "call_1", Output: "hunter2"}), nil
+	}
+	m := newMessages(get, stale)
+	chat.Status.History = v1beta1.HistoryStatus{Version: 3, Head: "results", Length: 3}
+	chat.Status.Internal.Tail = []v1beta1.CommittedMessage{{Message: "results", Position: 2, HistoryVersion: 3}}
+	read := func() string {
+		message, err := m.Get(t.Context(), chat, follow.PlaceOf(chat, "results", 2, nil))
+		check.OK(t, err)
+		return string(message.Data)
+	}
+	check.Contains(t, read(), "hunter2")
+	output = "[redacted]"
+	chat.Annotations = map[string]string{v1beta1.AnnotationRedacted: "2026-11-26T20:00:00Z", "other": "x"}
+	chat = withoutTexts(chat) // As the gateway keeps it.
+	check.Contains(t, read(), "[redacted]")
+	check.Equal(t, "annotations that are kept", 1, len(chat.Annotations))
+}

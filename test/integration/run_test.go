@@ -54,3 +54,15 @@ func TestRunFailsAsTheTurnDoes(t *testing.T) {
 	shown.says(t, string(v1beta1.ErrorRequestRejected))
 	check.Equal(t, "the title and the exit code", []any{"Mine", 1}, []any{chat.Spec.Title, end()})
 }
+
+func TestRunFailsWithAnAnswerThatWasCut(t *testing.T) {
+	ns := parallel(t)
+	shown, end := plugin(t, ns, "run", "--rm", "hello")
+	chat := onlyChat(t, ns)
+	answers(t, assigned(t, ns, chat.Name, 1, 1), chattest.Says("Only the beg"), func(m *v1beta1.ChatMessage) {
+		m.Spec.Generation.ReplyOutcome = v1beta1.ReplyMaxTokensReached
+	})
+	shown.says(t, "Only the beg\n")
+	shown.says(t, "the answer is not complete: The reply was cut")
+	check.Equal(t, "exit code", 1, end())
+}

@@ -51,11 +51,8 @@ func (r *Redaction) Chat(ctx context.Context, name string) error {
 	if err := r.each(ctx, messages, of, r.message); err != nil {
 		return err
 	}
-	for _, resource := range decisions {
-		if err := r.each(ctx, resource, "", func(ctx context.Context, o *unstructured.Unstructured) error {
-			if chatOf(o) != name {
-				return nil
-			}
+	for resource, field := range disposable {
+		if err := r.each(ctx, resource, field+name, func(ctx context.Context, o *unstructured.Unstructured) error {
 			return r.remove(ctx, resource, o)
 		}); err != nil {
 			return err
@@ -270,32 +267,17 @@ func (r *Redaction) Left(ctx context.Context, chat string) (left []string, err e
 	if err := r.each(ctx, messages, "spec.chatRef.name="+chat, note(messages)); err != nil {
 		return nil, err
 	}
-	for _, resource := range decisions {
-		if err := r.each(ctx, resource, "", func(ctx context.Context, o *unstructured.Unstructured) error {
-			if chatOf(o) != chat {
-				return nil
-			}
-			return note(resource)(ctx, o)
-		}); err != nil {
+	for resource, field := range disposable {
+		if err := r.each(ctx, resource, field+chat, note(resource)); err != nil {
 			return nil, err
 		}
 	}
 	return left, r.each(ctx, chats, "metadata.name="+chat, note(chats))
 }
 
-// decisions are what is deleted if it has the text: a decision is recorded with the result of its call, and a recording
-// is for debugging.
-var decisions = []string{"toolapprovals", "chatdebugsteps"}
-
-// chatOf is the name of the chat that a ToolApproval or a ChatDebugStep is about. The latter has no spec.
-func chatOf(o *unstructured.Unstructured) string {
-	spec, found, _ := unstructured.NestedMap(o.Object, "spec")
-	if !found {
-		spec = o.Object
-	}
-	name, _, _ := unstructured.NestedString(spec, "chatRef", "name")
-	return name
-}
+// disposable are the resources whose objects are deleted if they have the text, with the selector of a chat's: a
+// decision is recorded with the result of its call, and a recording is for debugging.
+var disposable = map[string]string{"toolapprovals": "spec.chatRef.name=", "chatdebugsteps": "chatRef.name="}
 
 func (r *Redaction) of(resource string) dynamic.ResourceInterface {
 	return r.Client.Resource(v1beta1.GroupVersion.WithResource(resource)).Namespace(r.Namespace)

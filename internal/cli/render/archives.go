@@ -4,6 +4,7 @@
 package render
 
 import (
+	"cmp"
 	"io"
 	"strconv"
 	"time"
@@ -21,7 +22,7 @@ func PrintArchives(to io.Writer, archives []client.Archive) error {
 		a := &archives[i]
 		table.Row(a.Chat, a.UID, a.ChatClass, strconv.Itoa(a.Objects["Chat"]), strconv.Itoa(a.Objects["ChatMessage"]),
 			resource.NewQuantity(a.Size, resource.BinarySI).String(), a.CreatedAt.Format(time.DateOnly),
-			duration.HumanDuration(time.Since(a.ArchivedAt)), a.Title)
+			duration.HumanDuration(time.Since(a.ArchivedAt)), cmp.Or(a.Problem, a.Title))
 	}
 	return table.Flush()
 }

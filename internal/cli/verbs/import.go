@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,25 +73,13 @@ func newImport(o *options) *cobra.Command {
 
 // conversation reads the conversation in a file, or on standard input for "-".
 func (o *options) conversation(file string) (*prior.Conversation, error) {
-	from, named := o.In, "standard input"
-	if file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, usageError{fmt.Errorf("reading the conversation: %w", err)}
-		}
-		defer func() { _ = opened.Close() }()
-		from, named = opened, file
-	}
-	raw, err := io.ReadAll(io.LimitReader(from, maxImport+1))
-	switch {
-	case err != nil:
+	raw, err := readInput(o, file, maxImport)
+	if err != nil {
 		return nil, fmt.Errorf("reading the conversation: %w", err)
-	case len(raw) > maxImport:
-		return nil, fmt.Errorf("%s has more than %d bytes", named, maxImport)
 	}
 	c, err := prior.Read(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be imported: %w", named, err)
+		return nil, fmt.Errorf("%s cannot be imported: %w", inputName(file), err)
 	}
 	return c, nil
 }

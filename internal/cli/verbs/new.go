@@ -113,7 +113,7 @@ func (no *newOptions) base(o *options) (*v1beta1.Chat, error) {
 	if no.based == "" {
 		return chat, nil
 	}
-	raw, err := readInput(o, no.based)
+	raw, err := readInput(o, no.based, maxImport)
 	if err != nil {
 		return nil, err
 	}
@@ -126,18 +126,32 @@ func (no *newOptions) base(o *options) (*v1beta1.Chat, error) {
 	return chat, nil
 }
 
-// readInput reads a file, or standard input for "-".
-func readInput(o *options, file string) ([]byte, error) {
-	raw, err := []byte(nil), error(nil)
-	if file == "-" {
-		raw, err = io.ReadAll(io.LimitReader(o.In, maxImport))
-	} else {
-		raw, err = os.ReadFile(file)
+// readInput reads a file, or standard input for "-", of at most so many bytes.
+func readInput(o *options, file string, most int64) ([]byte, error) {
+	from := o.In
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		defer func() { _ = opened.Close() }()
+		from = opened
 	}
-	if err != nil {
-		return nil, usageError{fmt.Errorf("reading %s: %w", file, err)}
+	raw, err := io.ReadAll(io.LimitReader(from, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", inputName(file), err)
+	case int64(len(raw)) > most:
+		return nil, usageError{fmt.Errorf("%s has more than %d bytes", inputName(file), most)}
 	}
 	return raw, nil
+}
+
+func inputName(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
 }
 
 // apply sets what the flags say.

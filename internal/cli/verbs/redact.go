@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -63,20 +62,15 @@ func newRedact(o *options) *cobra.Command {
 
 // textToRemove reads the text from a file, or from standard input for "-".
 func textToRemove(o *options, file string) (*redact.Text, error) {
-	raw, err := []byte(nil), error(nil)
-	in, isFile := o.In.(*os.File)
-	switch {
-	case file != "-":
-		raw, err = os.ReadFile(file)
-	case isFile && terminal.OnTerminal(o.In):
+	read := func() ([]byte, error) { return readInput(o, file, v1beta1.MaxContentBytes) }
+	if in, ok := o.In.(*os.File); ok && file == "-" && terminal.OnTerminal(o.In) {
 		fmt.Fprint(o.ErrOut, "Text to remove (not shown): ")
-		raw, err = term.ReadPassword(int(in.Fd()))
-		fmt.Fprintln(o.ErrOut)
-	default:
-		raw, err = io.ReadAll(io.LimitReader(o.In, v1beta1.MaxContentBytes))
+		defer fmt.Fprintln(o.ErrOut)
+		read = func() ([]byte, error) { return term.ReadPassword(int(in.Fd())) }
 	}
+	raw, err := read()
 	if err != nil {
-		return nil, usageError{fmt.Errorf("reading the text to remove: %w", err)}
+		return nil, fmt.Errorf("reading the text to remove: %w", err)
 	}
 	text, err := redact.New(strings.TrimRight(string(raw), "\r\n"))
 	if err != nil {
@@ -106,8 +100,10 @@ func redactFamily(ctx context.Context, s *session, r *cluster.Redaction, name st
 		}
 		left = append(left, more...)
 	}
-	if err := stillIdle(ctx, s, family); err != nil && !r.DryRun {
-		return err
+	if !r.DryRun {
+		if err := stillIdle(ctx, s, family); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(left) > 0:

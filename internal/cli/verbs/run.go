@@ -32,7 +32,8 @@ func newRun(o *options) *cobra.Command {
 		Short: "Ask a question in a new chat, and print the answer alone",
 		Long: "Creates a Chat with the TEXT, waits for the end of the turn, and prints the text of the last reply. With " +
 			"--output-schema that is the JSON. What the chat waits for goes to standard error. TEXT - reads " +
-			"standard input. The exit code tells how the turn ended. It needs no gateway.",
+			"standard input. The exit code tells how the turn ended. An answer that was cut or refused is an error. It needs " +
+			"no gateway.",
 		Example: "  kubectl chat run --rm \"Why does node-7 not get ready?\"\n" +
 			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,11 +76,14 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, timeout time.D
 	if err != nil {
 		return err
 	}
-	text, err := lastText(ctx, s, created.Name)
+	answer, err := newestMessage(ctx, s, created.Name)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Out, strings.TrimSuffix(text, "\n"))
+	fmt.Fprintln(s.Out, strings.TrimSuffix(textOf(answer), "\n"))
+	if g := answer.Spec.Generation; g != nil && g.ReplyOutcome.Note() != "" {
+		return fmt.Errorf("the answer is not complete: %s", g.ReplyOutcome.Note())
+	}
 	return nil
 }
 
@@ -93,21 +97,21 @@ func removeRun(ctx context.Context, s *session, chat *v1beta1.Chat) error {
 	return nil
 }
 
-// lastText is the text of the newest message of a chat.
-func lastText(ctx context.Context, s *session, name string) (string, error) {
+// newestMessage is the newest message of a chat's history.
+func newestMessage(ctx context.Context, s *session, name string) (*v1beta1.ChatMessage, error) {
 	chat, err := s.Chat(ctx, name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	m, err := s.Message(ctx, name, chat.Status.History.Head)
-	if err != nil {
-		return "", err
-	}
+	return s.Message(ctx, name, chat.Status.History.Head)
+}
+
+func textOf(m *v1beta1.ChatMessage) string {
 	var text strings.Builder
 	for i := range m.Spec.Parts {
 		if p := &m.Spec.Parts[i]; p.Type == v1beta1.PartText && p.Text != nil {
 			text.WriteString(*p.Text)
 		}
 	}
-	return text.String(), nil
+	return text.String()
 }

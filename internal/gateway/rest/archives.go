@@ -142,6 +142,9 @@ func storeRefusal(err error) *refusal.Error {
 	if errors.Is(err, archive.ErrNotFound) {
 		return &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound, Message: err.Error()}
 	}
+	if errors.Is(err, archive.ErrPage) {
+		return &refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest, Message: err.Error()}
+	}
 	return &refusal.Error{Status: http.StatusBadGateway, Reason: refusal.ArchiveUnavailable,
 		Message: "the archive cannot be used: " + archive.Reason(err), Cause: err}
 }

@@ -63,7 +63,7 @@ func (u uids) commits(commits []v1beta1.CommittedMessage) {
 }
 
 // chatStatus is the status of a restored chat. What depends on other objects of the cluster, the operator finds out
-// again, and waits begin anew.
+// again, and waits start again.
 func (u uids) chatStatus(old, live *v1beta1.Chat, now time.Time) *v1beta1.ChatStatus {
 	st := old.Status.DeepCopy()
 	if st.Root != nil {
