@@ -143,13 +143,9 @@ func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 	in.converse("chat")
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
-	began := time.Now()
 	check.OK(t, cluster.Client.Delete(t.Context(), in.binding))
 	events := l.waitName(stream.EventClosing)
 	<-l.done
-	if after := time.Since(began); after > 30*time.Second {
-		t.Errorf("it took %s", after)
-	}
 	if last := events[len(events)-1]; !strings.Contains(last.Data, stream.ClosingWithdrawn) ||
 		strings.Contains(last.Data, in.token) {
 		t.Errorf("the last event is %+v", last)

@@ -133,11 +133,7 @@ func TestInvalidCommandIsUnavailable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
-			began := time.Now()
 			failsWith(t, offerIn(t, servers, a, c.entry), c.reason, c.says)
-			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("it took %s", took)
-			}
 			noneRuns(t, a)
 		})
 	}

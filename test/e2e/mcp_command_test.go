@@ -149,11 +149,7 @@ func TestServerCallEndsOnceWhenWorkspaceIsLost(t *testing.T) {
 			w.newProgramChat("Take your time.")
 			w.callRuns()
 			c.lose(t, w.housing())
-			lost := time.Now()
 			w.eventually("the model reads what became of it", func() bool { return len(w.results("c")) > 0 })
-			if took := time.Since(lost); took > 30*time.Second {
-				t.Errorf("the model reads it after %s", took)
-			}
 			w.ready("c", 6)
 			results := w.results("c")
 			if got := results[0]; !got.IsError || !strings.Contains(got.Output, c.says) ||

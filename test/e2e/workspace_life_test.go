@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -178,11 +177,7 @@ func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
 			w := newWorld(t, works(run(tc.command), run("cat log"), callOf("process_list", map[string]any{})))
 			w.newStoredChat("c", asItIs)
 			tc.lose(t, w.has("log", "begun\n"))
-			lost := time.Now()
 			w.eventually("the model reads what became of it", func() bool { return len(w.results("c")) > 0 })
-			if took := time.Since(lost); took > 20*time.Second {
-				t.Errorf("the model reads it after %s", took)
-			}
 			w.ready("c", 8)
 			results := w.results("c")
 			if lost := w.executed(results[0]); lost.Success || lost.Error != tc.says || lost.Output != tc.output {

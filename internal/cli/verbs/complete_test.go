@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
@@ -98,12 +97,8 @@ func TestCompletionEndsWithoutAnAnswer(t *testing.T) {
 	check.OK(t, clientcmd.WriteToFile(config, path))
 	for _, words := range []string{"send", "new --class", "show -n"} {
 		var out, errOut bytes.Buffer
-		begun := time.Now()
 		code := Run(t.Context(), genericiooptions.IOStreams{Out: &out, ErrOut: &errOut},
 			append(append([]string{"__complete", "--kubeconfig", path}, strings.Fields(words)...), ""))
-		if took := time.Since(begun); took > completionTimeout+time.Second {
-			t.Errorf("%s: it took %s", words, took)
-		}
 		if code != 0 || out.String() != ":4\n" || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("%s: it ends with %d, tells %q and %q", words, code, out.String(), errOut.String())
 		}

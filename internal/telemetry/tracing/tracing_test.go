@@ -176,24 +176,19 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 	defer func() { _ = hanging.Close() }()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+hanging.Addr().String())
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_BSP_EXPORT_TIMEOUT"} {
+		t.Setenv(name, "3600000") // Who waits for the collector waits longer than a test may take.
+	}
 	var log bytes.Buffer
 	tracer, err := New(t.Context(), Service{Name: "x"}, slog.New(slog.NewTextHandler(&log, nil)))
 	check.OK(t, err)
-	began := time.Now()
 	for attempt := range int32(10000) { // More than the queue holds.
 		_, step := tracer.StartStep(t.Context(), Step{Turn: turnOf(""), Fence: Fence{"uid", 3, attempt}})
 		step.End("")
 	}
-	if took := time.Since(began); took > ShutdownPatience/2 {
-		t.Errorf("10000 spans took %s", took)
-	}
-	began = time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	tracer.Close(ctx)
-	if took := time.Since(began); took > ShutdownPatience+2*time.Second {
-		t.Errorf("the end took %s", took)
-	}
 	if lines := strings.Count(log.String(), "\n"); lines > 1 {
 		t.Errorf("the log has %d lines", lines)
 	}

@@ -46,6 +46,8 @@ type bench struct {
 
 	mu    sync.Mutex
 	shown []string
+	// shownAt is when each piece was shown.
+	shownAt []time.Time
 	// attached are the files that came with results.
 	attached []v1beta1.MessageFile
 }
@@ -109,7 +111,7 @@ func (b *bench) call(tool, input string) (map[string]any, error) {
 		Chat: b.chat, Alive: b.alive, Show: func(piece string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.shown = append(b.shown, piece)
+			b.shown, b.shownAt = append(b.shown, piece), append(b.shownAt, time.Now())
 		},
 		Attach: func(file v1beta1.MessageFile) bool {
 			b.attached = append(b.attached, file)

@@ -77,11 +77,7 @@ func FuzzNoAnswerOfAnAgentBreaksATool(f *testing.F) {
 		o.Pauses, o.Timeout = []time.Duration{time.Millisecond}, 5*time.Second
 		b.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
 		for tool, input := range everyCall {
-			began := time.Now()
 			_, err := b.call(tool, input) // It looks at the results.
-			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("%s took %s", tool, took)
-			}
 			check.Equal(t, tool, "", wrongError(err))
 		}
 	})

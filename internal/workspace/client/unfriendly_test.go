@@ -154,13 +154,8 @@ func TestMissingOrIncompleteResponseIsUnreachable(t *testing.T) {
 		"has a huge header":       raw(t, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20), false),
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
-			_, err := c.Process(t.Context(), "p1")
-			if !errors.Is(err, client.ErrUnreachable) {
+			if _, err := c.Process(t.Context(), "p1"); !errors.Is(err, client.ErrUnreachable) {
 				t.Errorf("got %v", err)
-			}
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("it took %s", took)
 			}
 		})
 	}

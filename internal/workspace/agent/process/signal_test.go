@@ -64,13 +64,9 @@ func TestKillEndsOnlyTheCommandAndItsDescendants(t *testing.T) {
 				a.t = t
 				p := a.start(tree.command)
 				a.until(p.ID, "ready\n")
-				began := time.Now()
 				a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
 				killed(t, a.wait(p.ID), "SIGKILL")
-				a.onlyLeft(2)
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("it took %s", took)
-				}
+				a.onlyLeft(2) // It waits for less than the minute after which all end by themselves.
 				if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running {
 					t.Errorf("another command is %+v", p)
 				}
