@@ -167,7 +167,7 @@ func TestCallsOfStepShareOneSession(t *testing.T) {
 	for range counted.opened.Load() {
 		select {
 		case <-counted.ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("a session has not ended")
 		}
 	}

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -49,8 +50,10 @@ func TestThePageShowsAChatOf5000Messages(t *testing.T) {
 		p.Sees("article", "Question 4998?")
 	})
 	began(t, "the first message is shown", func() {
-		p.Until("the first message is there", `(document.getElementById("transcript").scrollTop = 0,
-			document.querySelector("[data-name=long-q0]"))`)
+		for _, next := range []int{4000, 3000, 2000, 1000, 0} { // Each wait has a time of its own.
+			p.Until(fmt.Sprintf("message %d is there", next), fmt.Sprintf(`(document.getElementById("transcript").scrollTop = 0,
+				document.querySelector("[data-name=long-q%d]"))`, next))
+		}
 	})
 	check.Equal(t, "messages that are shown", all, browser.Eval[int](p,
 		"document.querySelectorAll('article.msg:not(.live)').length"))

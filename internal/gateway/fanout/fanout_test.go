@@ -53,7 +53,7 @@ func TestEachPodAndAttemptHasItsOwnFeed(t *testing.T) {
 	for _, ep := range []Episode{attempt, moved, next, attempt} {
 		t.Cleanup(h.Join(t.Context(), ep, 0).Close)
 	}
-	waiting.Until(t, 10*time.Second, "each is subscribed to", func() bool { return s.everBegun() == 3 })
+	waiting.Until(t, 30*time.Second, "each is subscribed to", func() bool { return s.everBegun() == 3 })
 	check.Equal(t, "feeds", 3, len(h.feeds))
 }
 
@@ -67,7 +67,7 @@ func TestLostRelayIsResumedAfterLastPart(t *testing.T) {
 	s.say(20, 0)
 	waitAll(t, 20, all...)
 	s.cut()
-	waiting.Until(t, 10*time.Second, "it is asked again without success", func() bool { return s.everBegun() >= 3 })
+	waiting.Until(t, 30*time.Second, "it is asked again without success", func() bool { return s.everBegun() >= 3 })
 	s.say(20, 0)
 	while := follow(t, h, 10)
 	waitAll(t, 20, while) // What is known needs no relay.
@@ -190,7 +190,7 @@ func fullFeed(t *testing.T) (*sidecar, *Hub, *feed, *Reader) {
 	s.say(1000, 100)
 	r := h.Join(t.Context(), attempt, 0)
 	f := h.feeds[attempt]
-	waiting.Until(t, 10*time.Second, "the log is full", func() bool {
+	waiting.Until(t, 30*time.Second, "the log is full", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return f.log.Bytes() > alwaysKept-300 // A part has some 200 bytes.

@@ -316,7 +316,7 @@ func (c *client) connect(ctx context.Context) error {
 // wait waits until the events satisfy a condition.
 func (c *client) wait(what string, done func([]stream.Event) bool) []stream.Event {
 	c.t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(30 * time.Second)
 	for {
 		c.mu.Lock()
 		events := append([]stream.Event(nil), c.events...)

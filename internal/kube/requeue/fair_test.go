@@ -161,13 +161,13 @@ func TestManyWorkersLoseNothing(t *testing.T) {
 			queue.Add(items[i])
 		}
 	}
-	waiting.Until(t, 10*time.Second, "every event is seen", func() bool {
+	waiting.Until(t, 30*time.Second, "every event is seen", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Equal(seen, newest)
 	})
 	order := queue.(*fairQueue).order
-	waiting.Until(t, 10*time.Second, "nothing is kept of what was done", order.empty)
+	waiting.Until(t, 30*time.Second, "nothing is kept of what was done", order.empty)
 	queue.ShutDown()
 	running.Wait()
 }

@@ -321,7 +321,7 @@ func TestGeneratorDeliversIssuerKeysToRelay(t *testing.T) {
 	})
 	defer bringing.Wait()
 	defer stop()
-	waiting.Until(t, 10*time.Second, "the relay has the key", func() bool {
+	waiting.Until(t, 30*time.Second, "the relay has the key", func() bool {
 		found, err := keys.Key(t.Context(), "first")
 		return err == nil && len(found) == 1
 	})

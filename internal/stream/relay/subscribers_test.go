@@ -48,12 +48,12 @@ func TestSlowSubscriberIsDisconnectedWithoutBlockingWriter(t *testing.T) {
 	check.OK(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	w := openWriter(t, s, episode1)
 	fmt.Fprintf(conn, "GET /v1/episodes/%s HTTP/1.1\r\nHost: relay\r\nAuthorization: Bearer x\r\n\r\n", episode1)
-	waiting.Until(t, 10*time.Second, "the subscriber is there", func() bool { return s.readers(episode1) == 1 })
+	waiting.Until(t, 30*time.Second, "the subscriber is there", func() bool { return s.readers(episode1) == 1 })
 	filler := fmt.Sprintf(`,"role":"Assistant","part":{"type":"Text","text":"%s"}}`, strings.Repeat("y", 60<<10))
 	for seq := range int64(16) {
 		check.OK(t, w.Append(seq+1, fmt.Appendf(nil, `{"seq":%d%s`, seq+1, filler)))
 	}
-	waiting.Until(t, 10*time.Second, "the subscriber is cut", func() bool { return s.readers(episode1) == 0 })
+	waiting.Until(t, 30*time.Second, "the subscriber is cut", func() bool { return s.readers(episode1) == 0 })
 	check.OK(t, s.Close(episode1))
 	got, _ := io.ReadAll(conn) // that it ends in an error or not is the network's business
 	if bytes.Contains(got, []byte("closed")) {
@@ -140,6 +140,6 @@ func TestARelayHasOnlySoManyReaders(t *testing.T) {
 		t.Errorf("the third reader got %s, Retry-After %q", third.Status, third.Header.Get("Retry-After"))
 	}
 	first.Body.Close()
-	waiting.Until(t, 10*time.Second, "there is room again", func() bool { return subscribers.Streams() == 1 })
+	waiting.Until(t, 30*time.Second, "there is room again", func() bool { return subscribers.Streams() == 1 })
 	check.Equal(t, "the next reader", http.StatusOK, ask(t, "GET", url, nil).StatusCode)
 }

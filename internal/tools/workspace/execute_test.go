@@ -291,7 +291,7 @@ func TestCommandOutputIsShownWhileRunning(t *testing.T) {
 		for i, piece := range []string{"one\n", "two \xe4\xb8", "\x96\n", "10%\r", "20%\n"} {
 			p.Say(piece)
 			whole := []string{"one\n", "one\ntwo ", "one\ntwo 世\n", "one\ntwo 世\n10%", "one\ntwo 世\n10%\n20%\n"}[i]
-			waiting.Until(t, 10*time.Second, "it is shown", func() bool { return b.seen() == whole })
+			waiting.Until(t, 30*time.Second, "it is shown", func() bool { return b.seen() == whole })
 		}
 		p.Exit(0)
 	}
@@ -305,10 +305,10 @@ func TestOutputFloodIsShownInBoundedChunks(t *testing.T) {
 		for range 3 {
 			before := len(b.seen())
 			p.Say(flood)
-			waiting.Until(t, 10*time.Second, "some of it is shown", func() bool { return len(b.seen()) > before })
+			waiting.Until(t, 30*time.Second, "some of it is shown", func() bool { return len(b.seen()) > before })
 		}
 		p.Say("the end\n")
-		waiting.Until(t, 10*time.Second, "the end is shown", func() bool { return strings.HasSuffix(b.seen(), "the end\n") })
+		waiting.Until(t, 30*time.Second, "the end is shown", func() bool { return strings.HasSuffix(b.seen(), "the end\n") })
 		p.Exit(0)
 	}
 	b.good("execute", `{"command":"make","timeout":14400}`)

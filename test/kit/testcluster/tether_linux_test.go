@@ -55,9 +55,9 @@ func TestTetheredProgramEndsWithTheTestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	waiting.Until(t, 10*time.Second, "the program runs", func() bool { return running(pid, sleep) })
+	waiting.Until(t, 30*time.Second, "the program runs", func() bool { return running(pid, sleep) })
 	check.OK(t, binary.Process.Kill())
-	waiting.Until(t, 10*time.Second, "the program has ended", func() bool { return !running(pid, sleep) })
+	waiting.Until(t, 30*time.Second, "the program has ended", func() bool { return !running(pid, sleep) })
 	_ = binary.Wait() // It was killed.
 }
 

@@ -49,7 +49,7 @@ func finished(t *testing.T, result <-chan error) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("the forwarder did not end")
 	}
 }

@@ -73,7 +73,7 @@ func TestEarlyProgramExitIsReportedAsFailure(t *testing.T) {
 		if !strings.Contains(err.Error(), "bad flag") {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("nobody was told")
 	}
 }

@@ -93,7 +93,7 @@ func TestSignalIsNotSentAfterPIDReuse(t *testing.T) {
 		t.Errorf("another one: %v", err)
 	}
 	check.OK(t, p.Signal(unix.SIGTERM))
-	waiting.Until(t, 10*time.Second, "it is a zombie", func() bool {
+	waiting.Until(t, 30*time.Second, "it is a zombie", func() bool {
 		p, ok := find(t, p.PID)
 		return ok && p.Ended
 	})
@@ -113,7 +113,7 @@ func family(t *testing.T) (leader, child Process) {
 		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // It may have ended.
 		_ = c.Wait()                                // The error says that it was killed.
 	})
-	waiting.Until(t, 10*time.Second, "it has a child", func() bool {
+	waiting.Until(t, 30*time.Second, "it has a child", func() bool {
 		all, err := All()
 		if below := Below(all, c.Process.Pid); err == nil && len(below) == 1 {
 			child = below[0]
@@ -134,12 +134,12 @@ func TestOnlyWholeGroupsAreSignalledAtOnce(t *testing.T) {
 				meant = append(meant, leader)
 			}
 			Send(unix.SIGKILL, meant, []Process{leader, child})
-			waiting.Until(t, 10*time.Second, "the child has ended", func() bool {
+			waiting.Until(t, 30*time.Second, "the child has ended", func() bool {
 				p, ok := find(t, child.PID)
 				return !ok || p.Ended
 			})
 			// The shell waits for its child alone, and ends by itself.
-			waiting.Until(t, 10*time.Second, "the leader has ended", func() bool {
+			waiting.Until(t, 30*time.Second, "the leader has ended", func() bool {
 				p, ok := find(t, leader.PID)
 				return !ok || p.Ended
 			})
