@@ -67,6 +67,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.S
 			&networkingv1.NetworkPolicy{}: ofGenerationPods,
 		},
 	}
+	setGCPercent(fillingGCPercent)
 	o.Cache.NewInformer = index.Informers(namespacesOf(s.Shard))
 	limit(&o, s)
 	mgr, err := ctrl.NewManager(cfg, o)

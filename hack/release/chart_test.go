@@ -259,13 +259,13 @@ func at(object any, path string) any {
 }
 
 func TestVariableOfManifestIsReplaced(t *testing.T) {
-	all := mustRender(t, "manager: {extraEnv: [{name: GOGC, value: '100'}]}")
+	all := mustRender(t, "manager: {extraEnv: [{name: POD_NAMESPACE, value: other}]}")
 	variables, _ := at(all[managerKey], container+"env").([]any)
 	values := map[any]any{}
 	for _, v := range variables {
 		values[at(v, "name")] = at(v, "value")
 	}
-	if len(values) != len(variables) || values["GOGC"] != "100" {
+	if len(values) != len(variables) || values["POD_NAMESPACE"] != "other" {
 		t.Errorf("got %v", variables)
 	}
 }
