@@ -58,7 +58,7 @@ func (in *installation) raw(request string) string {
 
 func TestConnectionWithoutItsBodyEnds(t *testing.T) {
 	t.Parallel()
-	in := install(t, func(g *Gateway) { g.readTimeout = 300 * time.Millisecond })
+	in := install(t, func(g *Gateway) { g.readTimeout = 2 * time.Second })
 	in.converse("chat")
 	head := "Host: gateway\r\nAuthorization: Bearer " + in.token + "\r\nContent-Length: 100\r\n\r\n"
 	if got := in.raw("GET " + in.path("chat") + " HTTP/1.1\r\n" + head); !strings.HasPrefix(got, "HTTP/1.1 400 ") ||

@@ -120,7 +120,7 @@ func (l *listener) add(e event) {
 
 func (l *listener) wait(what string, found func(event) bool) []event {
 	l.in.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		l.mu.Lock()
 		events := append([]event(nil), l.events...)
