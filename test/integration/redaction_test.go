@@ -6,6 +6,7 @@ package integration
 import (
 	"encoding/json"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,9 +146,13 @@ func TestSupersededMessageWithTheTextIsDeleted(t *testing.T) {
 
 func TestResultsOfClientsAreRedactedRepeatedly(t *testing.T) {
 	ns := parallel(t)
-	result := v1beta1.ToolResult{ID: "call_1", Output: pasted + " other-secret"}
-	create(t, chattest.In(ns, chattest.Brings("c", "results", result)))
-	create(t, newChat(ns, "c", ""))
+	create(t, ticketChat(ns))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
+	waitForPhase(t, ns, "c", v1beta1.ChatRequiresAction)
+	create(t, resultsOf(ns, "results", "call_1", strconv.Quote(pasted+" other-secret")))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
+	waitForHistory(t, ns, "c", v1beta1.ChatWaiting, "c-3-1", 4)
+	waitForMessage(t, ns, "results", metav1.ConditionTrue, v1beta1.ReasonResultsAccepted)
 	for _, word := range []string{pasted, "other-secret"} {
 		r, _ := removal(t, ns)
 		var err error
@@ -159,5 +164,5 @@ func TestResultsOfClientsAreRedactedRepeatedly(t *testing.T) {
 			t.Errorf("the mark stays %q, and the policy would refuse the change", after)
 		}
 	}
-	check.Equal(t, "the result", "[redacted] [redacted]", messageIn(t, ns, "results").Spec.Parts[0].ToolResult.Output)
+	check.Equal(t, "the result", `"[redacted] [redacted]"`, messageIn(t, ns, "results").Spec.Parts[0].ToolResult.Output)
 }
