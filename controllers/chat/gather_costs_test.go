@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -65,6 +67,21 @@ func TestMissingSubChatCountsOnlyIfDeleted(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestDeletedSubChatCountsWithNewestCost(t *testing.T) {
+	usd := func(micros int64) []v1beta1.Cost { return []v1beta1.Cost{{Currency: "USD", MicroUnits: micros}} }
+	parent, sub := at("1", chattest.Chat("c")), at("2", chattest.Chat("sub"))
+	for _, micros := range [][]int64{{5, 0}, {0, 5}, {5, 3}} {
+		var costs subChatCosts
+		for _, m := range micros {
+			costs.put(sub, []tree.BudgetAbove{{Chat: parent.Name}}, usd(m))
+		}
+		for recorded, want := range map[int64]int64{0: 5, 7: 7} {
+			entry := v1beta1.SubChatCost{Name: "sub", UID: string(sub.UID), Cost: usd(recorded)}
+			check.Equal(t, fmt.Sprint(micros, " and ", recorded), usd(want), costs.last(keyOf(parent), entry))
+		}
 	}
 }
 

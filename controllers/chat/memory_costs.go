@@ -5,12 +5,12 @@ package chat
 
 import (
 	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/chat/tree"
 )
 
@@ -35,7 +35,8 @@ func (c *subChatCosts) put(chat *v1beta1.Chat, budgets []tree.BudgetAbove, costs
 		if c.below[key] == nil {
 			c.below[key] = map[string][]v1beta1.Cost{}
 		}
-		c.below[key][string(chat.UID)] = slices.Clone(costs)
+		uid := string(chat.UID)
+		c.below[key][uid] = cost.Newer(c.below[key][uid], costs) // A pass that writes nothing may have read an old chat.
 	}
 }
 
@@ -43,10 +44,7 @@ func (c *subChatCosts) put(chat *v1beta1.Chat, budgets []tree.BudgetAbove, costs
 func (c *subChatCosts) last(budgetOf types.NamespacedName, entry v1beta1.SubChatCost) []v1beta1.Cost {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if costs, known := c.below[budgetOf][entry.UID]; known {
-		return costs
-	}
-	return entry.Cost
+	return cost.Newer(entry.Cost, c.below[budgetOf][entry.UID])
 }
 
 // retain forgets the chats below that are not in the record.

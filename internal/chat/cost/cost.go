@@ -95,6 +95,20 @@ func Sum(costs, more []v1beta1.Cost) []v1beta1.Cost {
 	return costs
 }
 
+// Newer is the newer one of two readings of costs that only grow: the larger amount of each currency.
+func Newer(costs, others []v1beta1.Cost) []v1beta1.Cost {
+	costs = slices.Clone(costs)
+	for _, c := range others {
+		i := slices.IndexFunc(costs, func(of v1beta1.Cost) bool { return of.Currency == c.Currency })
+		if i < 0 {
+			costs = append(costs, c)
+			continue
+		}
+		costs[i].MicroUnits = max(costs[i].MicroUnits, c.MicroUnits)
+	}
+	return costs
+}
+
 // Spent is what was spent in a currency, in micro-units.
 func Spent(costs []v1beta1.Cost, currency v1beta1.Currency) int64 {
 	for _, c := range costs {

@@ -4,8 +4,6 @@
 package tree
 
 import (
-	"slices"
-
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
 )
@@ -98,7 +96,7 @@ func (c *Costs) add(before v1beta1.SubChatCost, member *v1beta1.Chat) {
 	before = *before.DeepCopy()
 	now := before
 	if member != nil {
-		now.Cost = slices.Clone(member.Status.Cost) // The answer of the API server is decoded into it.
+		now.Cost = cost.Newer(before.Cost, member.Status.Cost) // The cache can be older than the record.
 	}
 	c.Now = append(c.Now, now)
 	if member == nil || !member.Status.Phase.HasTurn() {
