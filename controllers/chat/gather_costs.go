@@ -29,8 +29,14 @@ func (r *familyReader) readCosts(ctx context.Context, s *scope, members *tree.Fa
 	s.facts.SubChatCosts = members.CostsBelow(chat, func(missing v1beta1.SubChatCost) ([]v1beta1.Cost, bool) {
 		return r.costs.last(keyOf(chat), missing), !isBelow(missing)
 	}, isBelow)
+	if !tree.HasBudget(chat) && !lacksClass(s) {
+		s.facts.SubChatCosts.Now, s.facts.SubChatCosts.AtRest = nil, nil
+	}
 	return failed
 }
+
+// lacksClass reports whether the chat names a class that does not exist. That class may have a budget.
+func lacksClass(s *scope) bool { return s.facts.Class == nil && s.facts.Chat.Spec.ChatClassName != "" }
 
 // isBelow asks the API server whether a chat is still below this one: the cache may be older than the record.
 func (r *familyReader) isBelow(ctx context.Context, chat *v1beta1.Chat, entry v1beta1.SubChatCost) (bool, error) {

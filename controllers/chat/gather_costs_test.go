@@ -85,6 +85,36 @@ func TestDeletedSubChatCountsWithNewestCost(t *testing.T) {
 	}
 }
 
+func TestRecordStaysWhileTheClassIsMissing(t *testing.T) {
+	usd := []v1beta1.Cost{{Currency: "USD", MicroUnits: 5}}
+	record := []v1beta1.SubChatCost{{Name: "sub", UID: "sub", Cost: usd}}
+	coder := chattest.In("ns", chattest.Class("coder"))
+	for name, c := range map[string]struct {
+		class   string
+		objects []client.Object
+		want    []v1beta1.SubChatCost
+	}{
+		"missing":        {"coder", nil, record},
+		"without budget": {"coder", []client.Object{coder}, nil},
+		"none is named":  {"", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := at("10", chattest.Chat("c", func(chat *v1beta1.Chat) {
+				chat.Spec.ChatClassName, chat.Status.Internal.SubChatCosts = c.class, record
+			}))
+			sub := at("11", chattest.Chat("sub", chattest.ChildOf("c"), func(c *v1beta1.Chat) { c.Status.Cost = usd }))
+			o := optionsOf(fakeapi.New(t, append(c.objects, chat, sub)...))
+			s, err := newGatherer(o, &memory{}).gather(t.Context(), keyOf(chat))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tree.Costs{Now: c.want, AtRest: c.want}, s.facts.SubChatCosts); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestCostsOfChatsOutsideTheRecordAreForgotten(t *testing.T) {
 	var costs subChatCosts
 	parent, sub := at("1", chattest.Chat("c")), at("2", chattest.Chat("sub"))

@@ -21,7 +21,7 @@ type BudgetAbove struct {
 // BudgetsAbove are those that bind the chat, nearest first. above are the chats above it, with the settings in force.
 func (f *Family) BudgetsAbove(chat *v1beta1.Chat, above []*v1beta1.Chat) (all []BudgetAbove) {
 	for _, ancestor := range above {
-		if !hasBudget(ancestor) {
+		if !HasBudget(ancestor) {
 			continue
 		}
 		others := cost.Sum(ancestor.Status.Cost, ancestor.Status.DeletedCost)
@@ -35,13 +35,14 @@ func (f *Family) BudgetsAbove(chat *v1beta1.Chat, above []*v1beta1.Chat) (all []
 	return all
 }
 
-func hasBudget(chat *v1beta1.Chat) bool {
+// HasBudget reports whether the settings of the chat have a budget.
+func HasBudget(chat *v1beta1.Chat) bool {
 	return chat.Spec.Limits != nil && chat.Spec.Limits.Budget != nil
 }
 
 // CountsSubChats reports whether a budget of the chat counts the chats below, or did when its status was written.
 func CountsSubChats(chat *v1beta1.Chat) bool {
-	return hasBudget(chat) || len(chat.Status.Internal.SubChatCosts) > 0
+	return HasBudget(chat) || len(chat.Status.Internal.SubChatCosts) > 0
 }
 
 // Costs is what the chats below a chat with a budget have cost.
@@ -84,9 +85,6 @@ func (f *Family) CostsBelow(chat *v1beta1.Chat, isDeleted func(v1beta1.SubChatCo
 		if entry := (v1beta1.SubChatCost{Name: member.Name, UID: uid}); exists == nil || exists(entry) {
 			c.add(entry, member)
 		}
-	}
-	if !hasBudget(chat) {
-		c.Now, c.AtRest = nil, nil
 	}
 	return c
 }

@@ -112,8 +112,6 @@ func TestRecordFollowsChatsBelow(t *testing.T) {
 			gone: []string{"mid"}, now: []v1beta1.SubChatCost{entry("deep", 2), {Name: "mid", UID: "new", Cost: usd(10)}},
 			deleted: 7},
 		"the chats are of an earlier one": {change: func(c []v1beta1.Chat) { c[0].UID = "new"; withBudget(&c[0]) }},
-		"there is no budget any longer": {change: func(c []v1beta1.Chat) { c[0].Spec.Limits = nil; c[2].UID = "new" },
-			missing: "deep", gone: []string{"deep"}, deleted: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chats := []v1beta1.Chat{paid("root", "", 1), paid("mid", "root", 10), paid("deep", "mid", 100)}
