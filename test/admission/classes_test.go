@@ -44,6 +44,11 @@ func keptFor(seconds int32) func(*v1beta1.ChatSpec) {
 	return func(s *v1beta1.ChatSpec) { s.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: &seconds} }
 }
 
+// keptAfterFailure lets a chat be kept for so many seconds at rest if its last turn failed.
+func keptAfterFailure(seconds int32) func(*v1beta1.ChatSpec) {
+	return func(s *v1beta1.ChatSpec) { s.Retention = &v1beta1.ChatRetention{DeleteFailedAfterSeconds: &seconds} }
+}
+
 // refusesAPirate reports whether the class keeps the system prompt from its chats.
 func refusesAPirate(class *v1beta1.ChatClass) func(context.Context) bool {
 	return func(ctx context.Context) bool {
@@ -124,6 +129,9 @@ func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 		}, ""),
 		begins(chatter, "is kept for an hour", keptFor(3600), ""),
 		begins(chatter, "is kept for longer", keptFor(3601), "keeps no chat at rest for longer than 3600 seconds"),
+		begins(chatter, "is kept for an hour after a failure", keptAfterFailure(3600), ""),
+		begins(chatter, "is kept for longer after a failure", keptAfterFailure(3601),
+			"whose last turn failed for longer than 3600 seconds"),
 		begins(chatter, "has fewer steps", func(s *spec) {
 			s.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
 		}, ""),
@@ -204,6 +212,22 @@ func classOfPool(t *testing.T) *v1beta1.ChatClass {
 	})
 	mustCreate(t, curator, class)
 	return class
+}
+
+func TestClassLimitsRetentionAfterFailure(t *testing.T) {
+	t.Parallel()
+	class := restricted(func(r *v1beta1.ChatRestrictions) {
+		r.Fields = []v1beta1.ChatField{v1beta1.FieldSystemPrompt}
+		r.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(60)), DeleteFailedAfterSeconds: new(int32(90))}
+	})
+	mustCreate(t, curator, class)
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
+	try(t, []write{
+		{chatter, "is kept for long after a failure", creates(chatOf(class, keptAfterFailure(90))), ""},
+		{chatter, "is kept for longer after a failure", creates(chatOf(class, keptAfterFailure(91))),
+			"whose last turn failed for longer than 90 seconds (its spec.restrictions.retention): lower " +
+				"spec.retention.deleteFailedAfterSeconds"},
+	})
 }
 
 func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
