@@ -87,13 +87,17 @@ func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 		model  = "does not let its chats name ChatModelConfig large: it allows small, medium"
 		dearer = "allows less of spec.limits.budget"
 	)
+	subChat := func() *v1beta1.Chat {
+		return agents.Spawned(before, &v1beta1.AgentChange{Key: "a", Chat: unique("chat"),
+			Spawn: &v1beta1.AgentSpawn{Prompt: "Look."}})
+	}
 	type spec = v1beta1.ChatSpec
 	begins := func(who actor, does string, change func(*spec), words string) write {
 		return write{who, does, creates(chatOf(class, change)), words}
 	}
 	try(t, []write{
-		{manager, "starts a sub-chat of one that is older than the class", creates(agents.Spawned(before,
-			&v1beta1.AgentChange{Key: "a", Chat: unique("chat"), Spawn: &v1beta1.AgentSpawn{Prompt: "Look."}})), ""},
+		{manager, "starts a sub-chat of one that is older than the class", creates(subChat()), ""},
+		{restorer, "restores a sub-chat of one that is older than the class", creates(restored(subChat())), ""},
 		begins(chatter, "says nothing", nothing, ""),
 		begins(chatter, "gives a system prompt and tools", func(s *spec) {
 			s.SystemPrompt, s.Tools = "Be a pirate.", &v1beta1.ChatTools{StopAfter: []string{"a"}}

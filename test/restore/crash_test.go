@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -171,6 +172,32 @@ func TestFamilyIsHeldUntilAllIsRestored(t *testing.T) {
 	to.kubectl("delete", "chat", "sub")
 	check.Equal(t, "failures", map[string]string{"sub": "chat root, which is above it, exists: delete that to restore the family"},
 		failures(to.restore(yaml, nil)))
+}
+
+func TestChatsOlderThanTheirClassAreRestored(t *testing.T) {
+	_, url := newModel(t)
+	from, to := newRoom(t, origin), newRoom(t, target)
+	config := func(name string, change ...func(*v1beta1.ChatModelConfigSpec)) client.Object {
+		return modeltest.Config(name, url, append(change, func(s *v1beta1.ChatModelConfigSpec) { s.APIKey = nil })...)
+	}
+	inClass := func(c *v1beta1.Chat) { c.Spec.ChatClassName = "strict" }
+	other := func(c *v1beta1.Chat) { c.Spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: "other"} }
+	check.OK(t, from.Client.Create(t.Context(), chattest.In(from.ns, chattest.Class("strict"))))
+	from.create(config("default", chattest.Default), config("other"),
+		chattest.Chat("root", chattest.Prompt("hello"), inClass))
+	from.awaitMessage("root-prompt", v1beta1.ReasonAnswered)
+	from.create(chattest.Chat("sub", chattest.Prompt("hello"), chattest.ChildOf("root"), inClass, other))
+	from.awaitMessage("sub-prompt", v1beta1.ReasonAnswered)
+	check.OK(t, to.Client.Create(t.Context(), chattest.In(to.ns, chattest.Class("strict", func(s *v1beta1.ChatClassSpec) {
+		s.Restrictions = &v1beta1.ChatRestrictions{ModelConfigs: []v1beta1.ModelConfigReference{{Name: "default"}}}
+	}))))
+	to.eventually("the class is in force", func() bool {
+		return apierrors.IsForbidden(to.client("alice").Create(t.Context(), chattest.In(to.ns, chattest.Chat("new", inClass,
+			other)), client.DryRunAll))
+	})
+	succeeds(t, to.restore(from.kubectl("get", "chats,chatmessages,chatmodelconfigs", "-o", "yaml"), nil))
+	to.awaitRestored("root", "sub")
+	check.Equal(t, "messages of the sub-chat", 2, to.get("sub").Status.History.Length)
 }
 
 func TestMessageNewerThanItsChatIsAnswered(t *testing.T) {
