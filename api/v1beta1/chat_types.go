@@ -29,8 +29,8 @@ const AnnotationRedacted = "parley.dev/redacted"
 // than the manager, who have the verb redact on Chats. It takes the same verb to write it.
 const AnnotationRedacting = "parley.dev/redacting"
 
-// AnnotationRestoring on a Chat is the UID that the chat had in the backup. The operator holds the chat until the
-// restore removes the annotation. Only users who may restore chats can set it, and only on a new Chat.
+// AnnotationRestoring on a Chat identifies the backup that the chat is being restored from. The operator holds the chat
+// until the restore removes the annotation. Only users who may restore chats can set it, and only on a new Chat.
 const AnnotationRestoring = "parley.dev/restoring"
 
 // AnnotationRestoredFrom on a Chat, a ChatMessage or a ToolApproval is the UID that the object had in the backup from

@@ -111,6 +111,24 @@ func TestInterruptedRestoreContinuesAtAnyWrite(t *testing.T) {
 	}
 }
 
+func TestInterruptedRestoreRefusesAnotherBackup(t *testing.T) {
+	from := newFamily(t)
+	yaml, before := from.kubectl("get", kinds, "-o", "yaml"), from.views()
+	from.say("root", "root-1", "more")
+	later := from.kubectl("get", kinds, "-o", "yaml")
+	to := newRoom(t, target)
+	ofMessage := func(_ int, w faultclient.Write) bool { return w.Resource == "chatmessages" }
+	to.restore(yaml, faultclient.New(faultclient.Options{Fault: &faultclient.Fault{Effect: faultclient.TimesOut,
+		Dies: true, At: ofMessage}}))
+	check.Equal(t, "failures", map[string]string{
+		"root": "its restore began with another backup: continue with that backup, or delete the chat and restore again",
+		"sub":  "chat root, which is above it, is not restored",
+	}, failures(to.restore(later, nil)))
+	succeeds(t, to.restore(yaml, nil))
+	to.awaitRestored("root", "sub")
+	check.Equal(t, "chats", before, to.views())
+}
+
 func TestHeldChatDoesNothingUntilReleased(t *testing.T) {
 	from := newFamily(t)
 	yaml := from.kubectl("get", kinds, "-o", "yaml")

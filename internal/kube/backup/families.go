@@ -5,10 +5,14 @@ package backup
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1beta1"
@@ -24,6 +28,8 @@ type member struct {
 	parent    *member
 	messages  []v1beta1.ChatMessage
 	approvals []v1beta1.ToolApproval
+	// backup identifies the backup of the family: an interrupted restore is not continued with another one.
+	backup string
 	// committed names the messages of the history.
 	committed map[string]bool
 	// err is why the chat is not restored; nil if it is.
@@ -95,7 +101,28 @@ func familyOf(root *v1beta1.Chat, relations *tree.Family, members map[types.Name
 		m.prepare()
 		family = append(family, m)
 	}
+	identify(family)
 	return family
+}
+
+// identify notes in each member which version of each object of the family the backup has.
+func identify(family []*member) {
+	var versions []string
+	add := func(o metav1.Object) { versions = append(versions, string(o.GetUID())+" "+o.GetResourceVersion()) }
+	for _, m := range family {
+		add(m.chat)
+		for i := range m.messages {
+			add(&m.messages[i])
+		}
+		for i := range m.approvals {
+			add(&m.approvals[i])
+		}
+	}
+	slices.Sort(versions)
+	sum := sha256.Sum256([]byte(strings.Join(versions, "\n")))
+	for _, m := range family {
+		m.backup = hex.EncodeToString(sum[:16])
+	}
 }
 
 // prepare verifies the chat, and leaves of its messages what is restored, in the order of creation. A generated message

@@ -172,14 +172,26 @@ func (r *restorer) restoreChat(ctx context.Context, m *member) error {
 	case apierrors.IsNotFound(err) && m.parent != nil && m.parent.isUnchanged(): // Its budget counts the deleted chat.
 		return leftOutError("chat " + m.parent.chat.Name + ", which is above it, exists: delete that to restore the family")
 	case apierrors.IsNotFound(err):
-		live, err = create(ctx, r.uids.newChat(m.chat, cmp.Or(r.options.Namespace, m.chat.Namespace)))
-	case err == nil && !isOf(live, m.chat):
-		return leftOutError("another chat has its name: delete that chat, or restore into another namespace")
+		live, err = create(ctx, r.uids.newChat(m, cmp.Or(r.options.Namespace, m.chat.Namespace)))
+	case err == nil && m.conflict(live) != nil:
+		return m.conflict(live)
 	}
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)
 	}
 	m.live, r.uids[string(m.chat.UID)] = live, string(live.UID)
+	return nil
+}
+
+// conflict is why the chat that exists cannot be the restored one; nil if it can.
+func (m *member) conflict(live *v1beta1.Chat) error {
+	switch {
+	case !isOf(live, m.chat):
+		return leftOutError("another chat has its name: delete that chat, or restore into another namespace")
+	case live.IsRestoring() && live.Annotations[v1beta1.AnnotationRestoring] != m.backup:
+		return errors.New("its restore began with another backup: continue with that backup, or delete the chat and " +
+			"restore again")
+	}
 	return nil
 }
 

@@ -41,9 +41,9 @@ func (u uids) metadata(old *metav1.ObjectMeta, namespace string) metav1.ObjectMe
 }
 
 // newChat is the Chat to create, which the operator holds.
-func (u uids) newChat(old *v1beta1.Chat, namespace string) *v1beta1.Chat {
-	chat := &v1beta1.Chat{ObjectMeta: u.metadata(&old.ObjectMeta, namespace), Spec: old.Spec}
-	chat.Annotations[v1beta1.AnnotationRestoring] = string(old.UID)
+func (u uids) newChat(m *member, namespace string) *v1beta1.Chat {
+	chat := &v1beta1.Chat{ObjectMeta: u.metadata(&m.chat.ObjectMeta, namespace), Spec: m.chat.Spec}
+	chat.Annotations[v1beta1.AnnotationRestoring] = m.backup
 	return chat
 }
 

@@ -99,7 +99,7 @@ func TestStoredObjectsChangeInKnownFieldsOnly(t *testing.T) {
 	liveMessage := u.newMessage(message, "other")
 	liveMessage.ResourceVersion, liveMessage.Generation = "99", 1
 	liveMessage.Status = *u.messageStatus(message, liveMessage)
-	liveChat := u.newChat(chat, "other")
+	liveChat := u.newChat(&member{chat: chat, backup: "1"}, "other")
 	liveChat.Generation = 1
 	liveChat.Status = *u.chatStatus(chat, liveChat, now)
 	changed := map[string]bool{}
