@@ -63,10 +63,10 @@ func TestCallsAreCountedPerConversation(t *testing.T) {
 }
 
 func TestTemplateExposesRequestButNoHeaderValues(t *testing.T) {
-	text := `{{.Protocol}} {{.Model}} {{.LastUserText}} {{.MessageCount}} {{len .Tools}} {{.ToolResultsText}} {{(index .ToolResults 0).Name}}`
+	text := `{{.Protocol}} {{.Model}} {{.LastUserText}} {{.MessageCount}} {{len .Tools}} {{.ToolResultsText}} {{(index .ToolResults 0).Name}} {{field "b" "{\"b\":7}"}}`
 	_, url := serve(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: says(text)}}})
 	_, body := send(t, http.MethodPost, url+chatPath, chat(user+","+asks+","+answers), "Authorization", "Bearer sk-secret")
-	if !strings.Contains(body, `openai-chat m a 3 0 a f"`) || strings.Contains(body, "sk-secret") {
+	if !strings.Contains(body, `openai-chat m a 3 0 a f 7"`) || strings.Contains(body, "sk-secret") {
 		t.Error(body)
 	}
 }

@@ -4,6 +4,7 @@
 package modelserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -22,6 +23,12 @@ type compiledText struct {
 
 var templateFuncs = template.FuncMap{
 	"join": func(sep string, items []string) string { return strings.Join(items, sep) },
+	// field is a field of a JSON object, such as that of a tool's result.
+	"field": func(name, object string) (value any, err error) {
+		var fields map[string]any
+		err = json.Unmarshal([]byte(object), &fields)
+		return fields[name], err
+	},
 }
 
 // compileText parses the templates of a text, unless it is literal.

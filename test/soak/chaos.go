@@ -54,19 +54,20 @@ type chaos struct {
 
 func newChaos(w *world) *chaos {
 	c := &chaos{world: w, random: rand.New(rand.NewPCG(w.seed, 1<<32)), kills: map[string]int{}, count: map[string]int{}}
-	if len(w.images) > 0 {
-		c.upgrade = newUpgrade(w)
-		c.deeds = c.upgrade.moves()
-		return c
-	}
-	manager, gateway := c.system("manager"), c.system("gateway")
-	manager.leads = true
 	c.deeds = []deed{
 		{"delete a generation pod by force",
 			func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), new(int64)) }},
 		{"delete a generation pod", func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), nil) }},
-		{"delete the gateway pod", func(ctx context.Context) (string, error) { return c.remove(ctx, gateway, nil) }},
 	}
+	if len(w.images) > 0 {
+		c.upgrade = newUpgrade(w)
+		c.deeds = append(c.deeds, c.upgrade.moves()...)
+		return c
+	}
+	manager, gateway := c.system("manager"), c.system("gateway")
+	manager.leads = true
+	c.deeds = append(c.deeds, deed{"delete the gateway pod",
+		func(ctx context.Context) (string, error) { return c.remove(ctx, gateway, nil) }})
 	if len(w.devcluster) > 0 {
 		c.deeds = append(c.deeds,
 			deed{"delete the leading manager pod",
@@ -85,11 +86,14 @@ func newChaos(w *world) *chaos {
 	return c
 }
 
-// reign does the deeds in random order, each as often as any other,
-// until lasting is done. A deed under way is finished.
-func (c *chaos) reign(ctx, lasting context.Context) {
+// reign does the deeds in random order, each as often as any other, until the time is over and each move of an upgrade
+// was made.
+func (c *chaos) reign(ctx context.Context) {
 	var deck []deed
-	for pause(lasting, c.every/2+time.Duration(c.random.Int64N(int64(c.every)))) {
+	for end := time.Now().Add(c.duration); !c.isOver(end); {
+		if !pause(ctx, c.every/2+time.Duration(c.random.Int64N(int64(c.every)))) {
+			return
+		}
 		if len(deck) == 0 {
 			deck = slices.Clone(c.deeds)
 			c.random.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
@@ -106,6 +110,14 @@ func (c *chaos) reign(ctx, lasting context.Context) {
 		c.count[next.name]++
 		c.log.Info("CHAOS: "+next.name, "met", met)
 	}
+}
+
+// isOver reports whether the time is over, and each move of an upgrade was made or took too long.
+func (c *chaos) isOver(end time.Time) bool {
+	if c.upgrade != nil && len(c.upgrade.unmade()) > 0 {
+		end = end.Add(c.settle)
+	}
+	return time.Now().After(end)
 }
 
 // selection is some pods of a namespace; leads: that of the leader.

@@ -12,7 +12,8 @@ import (
 )
 
 func TestProcessesAreKilledOnTheLocalClusterAlone(t *testing.T) {
-	everywhere := []string{"delete a generation pod by force", "delete a generation pod", "delete the gateway pod"}
+	pods := []string{"delete a generation pod by force", "delete a generation pod"}
+	everywhere := append(slices.Clone(pods), "delete the gateway pod")
 	for name, c := range map[string]struct {
 		devcluster []string
 		images     []string
@@ -20,7 +21,7 @@ func TestProcessesAreKilledOnTheLocalClusterAlone(t *testing.T) {
 		says       string
 	}{
 		"an upgrade": {[]string{"devcluster"}, []string{"old", "new"},
-			[]string{"move the manager to the other version", "move the gateway to the other version"}, ""},
+			append(pods, "move the manager to the other version", "move the gateway to the other version"), ""},
 		"the local cluster": {[]string{"devcluster"}, nil,
 			append(everywhere, "kill the leading manager", "delete the leading manager pod", "kill a generator",
 				"restart the API server"), ""},

@@ -120,7 +120,11 @@ func (s *state) brokenTurns(chain []*v1beta1.ChatMessage, questions []*question)
 			out = append(out, fmt.Sprintf("message %s is answered as number %d", m.Name, next))
 		}
 		next++
-		if err := answers(q, m, turn); err != nil {
+		err := answers(q, m, turn)
+		if err == nil {
+			err = q.checkCommand(turn, questions)
+		}
+		if err != nil {
 			out = append(out, fmt.Sprintf("message %s: %v", m.Name, err))
 		}
 	}

@@ -39,9 +39,6 @@ type follower struct {
 	gap time.Duration
 }
 
-// maxGap is how long a stream may be lost while versions are exchanged.
-const maxGap = 5 * time.Second
-
 // follow begins to follow the first chats.
 func (w *world) follow(ctx context.Context) []*follower {
 	var all []*follower
@@ -102,7 +99,7 @@ func (f *follower) end(ctx context.Context, chain []string) []string {
 	f.cancel()
 	<-f.ended
 	problems := f.story.problems
-	if len(f.images) > 0 && f.gap > maxGap {
+	if f.maxGap > 0 && f.gap > f.maxGap {
 		problems = append(problems, fmt.Sprintf("the follower of %s had no stream for %s", f.chat, f.gap))
 	}
 	if err != nil {

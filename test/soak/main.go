@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -27,8 +28,8 @@ type options struct {
 	// devcluster is the command that restarts the API server of the local cluster, whose node is this machine; empty: the
 	// cluster is another one.
 	devcluster []string
-	// image has the scripted model.
-	image string
+	// image has the scripted model, toolbox a shell for workspaces.
+	image, toolbox string
 	// images are those of the two versions between which manager and gateway are moved in place of kills; none: there is
 	// no upgrade.
 	images   []string
@@ -39,6 +40,8 @@ type options struct {
 	every time.Duration
 	// longest is how long the first call of the model takes in one chat in twenty; 0: no call takes so long.
 	longest time.Duration
+	// maxGap is how long followers may have no stream; 0: any time.
+	maxGap time.Duration
 	// settle is how long the system may take to come to rest.
 	settle time.Duration
 	seed   uint64
@@ -55,14 +58,18 @@ func parse() options {
 	flag.StringVar(&devcluster, "devcluster", os.Getenv("DEVCLUSTER"),
 		"command of the local cluster, whose API server is restarted and whose processes are killed; empty: pods are deleted")
 	flag.StringVar(&o.image, "image", "parley.dev/parley:dev", "image with the scripted model")
+	flag.StringVar(&o.toolbox, "toolbox", cmp.Or(os.Getenv("TOOLBOX_IMAGE"), "parley.dev/toolbox:dev"),
+		"image with a shell, for the workspaces of an upgrade")
 	flag.StringVar(&images, "images", "", "two images, separated by a comma, between which manager and gateway are moved "+
-		"back and forth; the end is the second one; nothing is killed then")
+		"back and forth; the end is the second one; only generation pods are deleted then")
 	flag.IntVar(&o.chats, "chats", 50, "how many chats talk")
 	flag.IntVar(&o.followed, "follow", 5, "how many of them are followed through the gateway")
 	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long they talk")
 	flag.DurationVar(&o.every, "every", 8*time.Second, "mean time between two kills")
 	flag.DurationVar(&o.longest, "longest", 0,
 		"how long the first call of the model takes in one chat in twenty; 0: no call takes so long")
+	flag.DurationVar(&o.maxGap, "max-gap", 0,
+		"how long followers may have no stream; 0: any time")
 	flag.DurationVar(&o.settle, "settle", 5*time.Minute, "how long the system may take to come to rest")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "decides who says what and what is killed")
 	flag.StringVar(&o.out, "out", ".parley/soak", "folder for logs and for what does not hold")
@@ -126,9 +133,6 @@ func run(ctx context.Context, o options) ([]string, error) {
 	log.Info("time is up: nobody talks and nothing is killed any more", "messages", len(ledger.all()), "answered",
 		ledger.answered())
 	end, problems := w.rest(ctx, ledger)
-	if chaos.upgrade != nil {
-		problems = append(problems, chaos.upgrade.missing()...)
-	}
 	for _, f := range followers {
 		problems = append(problems, f.end(ctx, end.chain(f.chat))...)
 	}
@@ -137,6 +141,9 @@ func run(ctx context.Context, o options) ([]string, error) {
 		return nil, err
 	}
 	problems = append(problems, end.broken()...)
+	if chaos.upgrade != nil {
+		problems = append(problems, chaos.upgrade.missing(end.questions)...)
+	}
 	report(os.Stdout, ledger, chaos, end, followers)
 	if len(problems) > 0 {
 		return problems, w.keep(ctx, end)

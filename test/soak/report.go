@@ -35,6 +35,9 @@ func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower)
 		len(questions), kinds[quick], kinds[tool], kinds[slow], kinds[long], kinds[longest])
 	if c.upgrade != nil {
 		row("approvals", "%d", c.upgrade.approved.Load())
+		row("commands", "%d, %d in the background; %d ran while the manager was moved, %d the gateway",
+			kinds[command], kinds[background], c.upgrade.commandsDuring("manager", questions),
+			c.upgrade.commandsDuring("gateway", questions))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.count)) {
 		row(name, "%d times", c.count[name])

@@ -27,17 +27,19 @@ const (
 	mostOpen = 5
 )
 
-// talk lets all chats talk and chaos reign for as long as the soak shall last. It returns when all have stopped.
+// talk lets all chats talk and chaos reign for as long as the soak shall last, and until each move of an upgrade was
+// made. It returns when all have stopped.
 func (w *world) talk(ctx context.Context, l *ledger, c *chaos) error {
 	group, ctx := errgroup.WithContext(ctx)
-	lasting, stop := context.WithTimeout(ctx, w.duration)
+	lasting, stop := context.WithCancel(ctx)
 	defer stop()
 	for i := range w.chats {
 		p := &person{world: w, ledger: l, chat: chatName(i), number: i, random: rand.New(rand.NewPCG(w.seed, uint64(i)))}
 		group.Go(func() error { return p.talk(ctx, lasting, i%2 == 0) })
 	}
 	group.Go(func() error {
-		c.reign(ctx, lasting)
+		defer stop()
+		c.reign(ctx)
 		return nil
 	})
 	return group.Wait()
@@ -61,11 +63,12 @@ func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
 	if p.needsApproval() {
 		chat.Spec.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"current_time"}}}
 	}
+	if p.hasWorkspace() {
+		chat.Spec.Workspace = &v1beta1.WorkspaceSource{
+			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: templateName}}
+	}
 	if prompted {
-		q := p.next()
-		if p.longest > 0 && p.number%20 == 0 {
-			q.kind = longest
-		}
+		q := p.next(p.kind())
 		q.name = p.chat + "-prompt"
 		chat.Spec.Prompt = q.text()
 		p.ledger.ask(q)
@@ -74,28 +77,58 @@ func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
 		return err
 	}
 	for pause(lasting, p.thought()) {
-		q := p.next()
-		q.name = fmt.Sprintf("%s-q%04d", p.chat, q.number)
-		p.ledger.ask(q)
-		if err := p.create(ctx, &v1beta1.ChatMessage{ObjectMeta: p.meta(q.name), Spec: v1beta1.ChatMessageSpec{
-			ChatRef: v1beta1.ChatReference{Name: p.chat}, Content: q.text(),
-		}}); err != nil {
+		if err := p.ask(ctx, p.kind()); err != nil {
 			return err
 		}
-		if p.random.IntN(100) < impatience {
-			p.ledger.wait(lasting, p.chat, mostOpen-1)
-		} else {
-			p.ledger.wait(lasting, p.chat, 0)
-		}
+		p.ledger.wait(lasting, p.chat, p.waiting())
+	}
+	if p.hasWorkspace() {
+		return p.ask(ctx, audit)
 	}
 	return nil
+}
+
+// ask sends the next question.
+func (p *person) ask(ctx context.Context, k kind) error {
+	q := p.next(k)
+	q.name = fmt.Sprintf("%s-q%04d", p.chat, q.number)
+	p.ledger.ask(q)
+	return p.create(ctx, &v1beta1.ChatMessage{ObjectMeta: p.meta(q.name), Spec: v1beta1.ChatMessageSpec{
+		ChatRef: v1beta1.ChatReference{Name: p.chat}, Content: q.text(),
+	}})
+}
+
+// waiting is how many questions may be open when the person asks the next one. Commands follow each other closely.
+func (p *person) waiting() int {
+	switch {
+	case p.hasWorkspace():
+		return 1
+	case p.random.IntN(100) < impatience:
+		return mostOpen - 1
+	}
+	return 0
+}
+
+// kind is that of the next question. Chats that are there for one kind ask that first.
+func (p *person) kind() kind {
+	switch first := p.asked == 0; {
+	case first && p.longest > 0 && p.number%20 == 0:
+		return longest
+	case first && p.needsApproval():
+		return tool
+	case p.hasWorkspace() && p.asked%2 == 0:
+		return command
+	case p.hasWorkspace():
+		return background
+	}
+	return pick(p.random)
 }
 
 // needsApproval reports whether calls in the chat wait for a person, as in one chat in ten during an upgrade.
 func (p *person) needsApproval() bool { return len(p.images) > 0 && p.number%10 == 9 }
 
-func (p *person) next() *question {
-	q := &question{chat: p.chat, number: p.asked, kind: pick(p.random), sent: time.Now()}
+func (p *person) next(k kind) *question {
+	q := &question{chat: p.chat, number: p.asked, kind: k, sent: time.Now()}
 	p.asked++
 	return q
 }
@@ -147,6 +180,12 @@ const (
 	long kind = "long"
 	// longest is a reply whose call of the model takes as long as --longest says.
 	longest kind = "longest"
+	// command is a call of execute that takes commandTime, and then the reply.
+	command kind = "command"
+	// background starts the command in the background, and waits for its end with a second call.
+	background kind = "background"
+	// audit is a call that lists the commands that have run in the workspace.
+	audit kind = "audit"
 )
 
 // pick is a kind at random, as often as people might ask such things.
@@ -165,8 +204,11 @@ func pick(random *rand.Rand) kind {
 
 // steps is how many generated messages answer a question of the kind.
 func (k kind) steps() int {
-	if k == tool {
+	switch k {
+	case tool, command, audit:
 		return 3
+	case background:
+		return 5
 	}
 	return 1
 }
@@ -206,10 +248,11 @@ func script(longestCall time.Duration) modelserver.Script {
 	}
 	last := reply(longest, 20*time.Millisecond)
 	last.Reply.DelayBefore = modelserver.Duration(longestCall)
-	return modelserver.Script{Rules: []modelserver.Rule{
-		last, call, reply(tool, 20*time.Millisecond), reply(quick, 20*time.Millisecond),
-		reply(slow, 80*time.Millisecond), reply(long, 80*time.Millisecond),
-	}}
+	rules := append(commandRules(), last, call, reply(slow, 80*time.Millisecond), reply(long, 80*time.Millisecond))
+	for _, k := range []kind{quick, tool, command, background, audit} {
+		rules = append(rules, reply(k, 20*time.Millisecond))
+	}
+	return modelserver.Script{Rules: rules}
 }
 
 // question is a message of the soak's people.
@@ -221,6 +264,8 @@ type question struct {
 	// name of the ChatMessage.
 	name string
 	sent time.Time
+	// began and ended are when the command of the answer did; zero: it has none.
+	began, ended time.Time
 }
 
 // text is the content, different for each question.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -27,10 +28,16 @@ type upgrade struct {
 	core   kubernetes.Interface
 	images []string
 	log    *slog.Logger
-	// done counts the moves, by component and image.
-	done map[string]int
+	// done are the moves that were made.
+	done []move
 	// approved counts the calls that were approved.
 	approved atomic.Int64
+}
+
+// move is a move of a component to an image.
+type move struct {
+	component, to string
+	began         time.Time
 }
 
 // approve approves each call that waits, until ctx ends.
@@ -67,20 +74,33 @@ func (u *upgrade) approveCalls(ctx context.Context, w *world, chat *v1beta1.Chat
 }
 
 func newUpgrade(w *world) *upgrade {
-	return &upgrade{core: w.core, images: w.images, log: w.log, done: map[string]int{}}
+	return &upgrade{core: w.core, images: w.images, log: w.log}
 }
 
-// missing are the moves that were not made: the soak has then not seen them.
-func (u *upgrade) missing() (problems []string) {
+// unmade are the moves that were not made.
+func (u *upgrade) unmade() (all []move) {
 	for _, component := range []string{"manager", "gateway"} {
 		for _, image := range u.images {
-			if u.done[component+image] == 0 {
-				problems = append(problems, fmt.Sprintf("the %s was never moved to %s: give it more time", component, image))
+			if !slices.ContainsFunc(u.done, func(m move) bool { return m.component == component && m.to == image }) {
+				all = append(all, move{component: component, to: image})
 			}
 		}
 	}
+	return all
+}
+
+// missing is what the soak has not seen.
+func (u *upgrade) missing(questions []*question) (problems []string) {
+	for _, m := range u.unmade() {
+		problems = append(problems, fmt.Sprintf("the %s was never moved to %s: give it more time", m.component, m.to))
+	}
 	if u.approved.Load() == 0 {
 		problems = append(problems, "no call waited for an approval: give it more chats or more time")
+	}
+	for _, component := range []string{"manager", "gateway"} {
+		if u.commandsDuring(component, questions) == 0 {
+			problems = append(problems, "no command ran while the "+component+" was moved: give it more chats or more time")
+		}
 	}
 	return problems
 }
@@ -107,6 +127,7 @@ func (u *upgrade) move(ctx context.Context, component string) (string, error) {
 	if d.Spec.Template.Spec.Containers[0].Image == to {
 		to = u.images[1]
 	}
+	made := move{component: component, to: to, began: time.Now()}
 	if d, err = deployments.Patch(ctx, name, types.StrategicMergePatchType, imagePatch(component, to),
 		metav1.PatchOptions{}); err != nil {
 		return "", fmt.Errorf("changing the image of deployment %s: %w", name, err)
@@ -119,7 +140,7 @@ func (u *upgrade) move(ctx context.Context, component string) (string, error) {
 			return "", fmt.Errorf("reading deployment %s: %w", name, err)
 		}
 	}
-	u.done[component+to]++
+	u.done = append(u.done, made)
 	return to, nil
 }
 
