@@ -370,16 +370,27 @@ soak: on-cluster ## Let 50 chats talk for 10 minutes while everything under them
 	$(off_cluster)
 
 .PHONY: soak-short
-soak-short: ## The same for 12 chats and less than a minute.
-	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)"
+soak-short: ## The same for 12 chats and less than a minute, and then test-upgrade-short in the same cluster.
+	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)" KEEP_CLUSTER=1
+	@$(MAKE) --no-print-directory test-upgrade-short KEEP_CLUSTER=1
+	$(off_cluster)
 
 # UPGRADE_FLAGS are those of test/soak. For calls of ten minutes: --longest=10m --for=12m.
-UPGRADE_FLAGS ?= --chats=100 --for=3m --every=20s --follow=10 --longest=100s
+UPGRADE_FLAGS ?= --chats=100 --for=3m --every=20s --follow=10 --longest=100s --max-gap=5s
+UPGRADE_SHORT := --chats=12 --for=50s --every=5s --follow=4 --longest=40s --settle=2m
 
 .PHONY: test-upgrade
-test-upgrade: on-cluster ## Upgrade from the version in hack/release/baseline on the local cluster while 100 chats talk, with mixed versions. Not in CI.
+test-upgrade: on-cluster ## Upgrade from the version in hack/release/baseline on the local cluster while 100 chats talk and run commands, with mixed versions. Not in CI.
 	@DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" hack/upgrade.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(UPGRADE_FLAGS)
 	$(off_cluster)
+
+.PHONY: test-upgrade-short
+test-upgrade-short: ## The same for 12 chats and about a minute, if the checkout has the commit of that version.
+	@if [ -z "$(USE_CURRENT_CONTEXT)" ] && git cat-file -e "$$(cat hack/release/baseline)^{commit}" 2>/dev/null; then \
+	  $(MAKE) --no-print-directory test-upgrade UPGRADE_FLAGS="$(UPGRADE_SHORT)"; \
+	else \
+	  echo 'SKIPPED: no upgrade was tested. It needs the local cluster, and the commit in hack/release/baseline.'; \
+	fi
 
 .PHONY: bench-streams
 bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, and the model alone: bin/bench-generator.json.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the version of the commit in hack/release/baseline into the local cluster, applies the manifests of this version,
-# and lets chats talk while manager and gateway are moved between the two versions' images, back and forth. Checks that
-# nothing was lost, repeated or left over. "make test-upgrade" has started the cluster and loaded this version's image.
+# and lets chats talk and run commands while manager and gateway are moved between the two versions' images, back and forth.
+# Checks that nothing was lost, repeated or left over. "make test-upgrade" has started the cluster and loaded this version's image.
 # usage: DEVCLUSTER="command of the local cluster" [IMAGE=...] upgrade.sh KUBECTL KUBECONFIG [flags of the soak]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +17,8 @@ if [ "$(git -C "$tree" rev-parse HEAD 2>/dev/null)" != "$(git rev-parse "$commit
 fi
 make --no-print-directory -C "$tree" image IMAGE="$old" >/dev/null
 $DEVCLUSTER load "$tree/bin/parley.tar"
+# A later version's may have fields that the earlier one's cannot be merged with.
+"$kubectl" --kubeconfig "$kubeconfig" -n parley-system delete deployments --all --ignore-not-found >/dev/null
 IMAGE=$old "$tree/hack/deploy.sh" "$kubectl" "$kubeconfig"
 echo "the version of commit $commit is upgraded: its definitions, policies and rights first"
 IMAGE=$old hack/deploy.sh "$kubectl" "$kubeconfig"

@@ -51,7 +51,8 @@ var rules = []rule{
 	{"hack/overlay.sh", installed},
 	{"hack/current-context.sh", installed},
 	{"hack/soak.sh", []string{soak}},
-	{"hack/upgrade.sh", nil},
+	{"hack/upgrade.sh", []string{soak}},
+	{"hack/release/baseline", []string{soak}},
 
 	// What the tests take from npm and from other repositories.
 	{"hack/agent-sandbox", []string{verify, endToEnd}},
