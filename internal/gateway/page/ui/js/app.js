@@ -25,14 +25,14 @@ const address = (namespace, chat) => `#/${encodeURIComponent(namespace)}${chat ?
 const link = (chat) => address(list?.namespace ?? '', chat);
 
 function place() {
-  const [, namespace, chat] = location.hash.split('/').map((part) => {
+  const [, namespace, chat, message] = location.hash.split('/').map((part) => {
     try {
       return decodeURIComponent(part);
     } catch {
       return '';
     }
   });
-  return { namespace: namespace || '', chat: chat || '' };
+  return { namespace: namespace || '', chat: chat || '', message: message || '' };
 }
 
 /** Says whether the streams are there. */
@@ -48,7 +48,7 @@ function connection(which) {
 }
 
 function route() {
-  const { namespace, chat } = place();
+  const { namespace, chat, message } = place();
   if (!namespace) {
     byId('namespace').focus();
     return;
@@ -73,6 +73,7 @@ function route() {
     view = new ChatView(namespace, chat, { link, below: (name) => list.below(name), summary: (name) => list.chats.get(name),
       state: connection('chat'), gone: () => { byId('notices').replaceChildren(el('p', { class: 'notice bad' }, 'This chat was deleted.')); } });
   }
+  view?.reveal(message);
 }
 
 function listChanged() {

@@ -32,7 +32,8 @@ export class ChatView {
     const tell = (words) => toast(words, true);
     this.tell = tell;
     this.transcript = new Transcript(byId('transcript'), {
-      chatLink: page.link, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
+      chatLink: page.link, messageLink: (name) => new URL(`${page.link(chat)}/${encodeURIComponent(name)}`, location.href).href,
+      turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
       drawn: (node, entry) => { if (edited(entry.message.uid) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
     });
@@ -44,9 +45,8 @@ export class ChatView {
       this.outbox.send(body);
       this.transcript.toEnd();
     }, tell);
-    this.drawHistory = () => this.#drawHistory();
     this.drawPresent = () => this.#drawPresent();
-    this.drawLive = () => this.transcript.syncLive(this.story);
+    this.drawLive = () => { if (!this.closed && this.story.whole) this.transcript.syncLive(this.story); };
     this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {
       begin: () => this.story.connected(),
       events: (list) => this.#events(list),
@@ -66,9 +66,8 @@ export class ChatView {
   #events(list) {
     const before = { phase: this.story.status?.phase, length: this.story.entries.length };
     const changed = new Set(list.map((event) => this.story.apply(event)));
-    if (changed.has('history')) onFrame(this.drawHistory);
-    else if (changed.has('live')) onFrame(this.drawLive);
     if (changed.has('present') || changed.has('history')) onFrame(this.drawPresent);
+    else if (changed.has('live')) onFrame(this.drawLive);
     this.#say(before);
   }
 
@@ -93,18 +92,12 @@ export class ChatView {
     fill(byId('transcript'), el('p', { class: 'empty' }, `This chat cannot be shown: ${why.message}`));
   }
 
-  #drawHistory() {
-    if (this.closed) return;
-    // A history that is being told again is drawn once it is whole.
-    if (this.story.whole) this.transcript.sync(this.story);
-    this.drawLive();
-    this.#drawPresent();
-  }
-
   #drawPresent() {
     if (this.closed) return;
     const { story } = this;
     this.outbox.settle();
+    // A history that is being told again is drawn once it is whole.
+    if (story.whole) this.transcript.sync(story);
     this.#head();
     showNotices(byId('notices'), story);
     this.approvals.show(story.waiting, this.transcript.cards);
@@ -112,12 +105,12 @@ export class ChatView {
       { namespace: this.namespace, chat: this.chat, tell: this.tell });
     byId('interrupt').hidden = !story.busy;
     byId('composer').hidden = story.deleted;
-    if (story.whole) this.transcript.sync(story);
     if (story.deleted) this.page.gone();
+    if (this.wanted) this.reveal(this.wanted);
   }
 
   #head() {
-    const { status } = this.story;
+    const { present: status } = this.story;
     const about = this.page.summary(this.chat) ?? {};
     byId('chat-title').textContent = clipped(about.title || this.chat, 200);
     byId('chat-name').textContent = about.title ? this.chat : '';
@@ -202,6 +195,14 @@ export class ChatView {
     } catch (no) {
       this.tell(`${failed}: ${no.message}`);
     }
+  }
+
+  /** Shows a message, now or once the history is there. @param {string} message */
+  async reveal(message) {
+    this.wanted = message;
+    if (!message || !this.story.whole) return;
+    this.wanted = '';
+    if (!await this.transcript.reveal(message)) toast('This message is not part of the conversation.', true);
   }
 
   /** Moves among the messages. @param {number} by */

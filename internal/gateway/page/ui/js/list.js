@@ -4,7 +4,7 @@
 // The chats of a namespace, live: those that wait for people first, then those where something has happened last.
 
 import { inNamespace } from './api.js';
-import { byId, el, onFrame } from './dom.js';
+import { arrange, byId, el, onFrame } from './dom.js';
 import { follow } from './stream.js';
 import { ago, clipped, money, safe } from './text.js';
 import { mark, standing } from './words.js';
@@ -69,11 +69,8 @@ export class ChatList {
     const root = byId('chats');
     const order = [...this.chats.values()].filter((chat) => !chat.parent || !this.chats.has(chat.parent)).sort(later);
     const rows = order.flatMap((chat) => this.#rows(chat, 0));
-    const wanted = rows.map(({ chat, depth }) => this.#row(chat, depth));
-    // Elements stay where they are as long as they may, so that whoever has one in focus keeps it.
-    wanted.forEach((li, i) => { if (root.children[i] !== li) root.insertBefore(li, root.children[i] ?? null); });
-    while (root.children.length > wanted.length) root.lastChild.remove();
-    byId('list-empty').textContent = this.#empty(wanted.length);
+    arrange(root, rows.map(({ chat, depth }) => this.#row(chat, depth)));
+    byId('list-empty').textContent = this.#empty(rows.length);
   }
 
   #empty(shown) {

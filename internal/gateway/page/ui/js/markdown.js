@@ -5,7 +5,7 @@
 // between that could hold something else. Images are links, because loading one tells its host that it was looked at.
 
 import markdownit from '../vendor/markdown-it.esm.min.mjs';
-import { button, el } from './dom.js';
+import { copyButton, el } from './dom.js';
 import { safe } from './text.js';
 
 const md = markdownit({ html: false, linkify: true, breaks: false, typographer: false });
@@ -123,10 +123,7 @@ function nodeOf(token, outline) {
 /** @param {string} text @param {string} info what the fence says of it */
 export function code(text, info = '') {
   const language = safe(info.trim().split(/\s+/)[0] || '').slice(0, 30);
-  const copy = button('Copy', async () => {
-    await navigator.clipboard.writeText(text);
-    copy.textContent = 'Copied';
-  }, { class: 'copy quiet', 'aria-label': 'Copy the code' });
+  const copy = copyButton('Copy', () => text, 'Copy the code');
   return el('div', { class: 'code' }, el('div', { class: 'bar' }, el('span', {}, language), copy),
     el('pre', { tabindex: 0 }, el('code', {}, text.replace(/\n$/, ''))));
 }
