@@ -3,14 +3,16 @@
 
 // The page: which namespace and chat it shows, and what holds its parts together. Its address says which.
 
-import { ask, whenUnauthorized, ofChat } from './api.js';
+import { ChatActions } from './actions.js';
+import { ask, whenUnauthorized } from './api.js';
 import { ChatView } from './chat.js';
-import { confirmed, newChat, signIn } from './dialogs.js';
+import { newChat, signIn } from './dialogs.js';
 import { byId, el, onFrame } from './dom.js';
 import { keepFocus } from './focus.js';
 import { help, listen } from './keys.js';
 import { ChatList } from './list.js';
 import { tick } from './notices.js';
+import { isPinned } from './pins.js';
 import { begin, known, remember, use } from './session.js';
 import { themes } from './theme.js';
 
@@ -58,7 +60,7 @@ function route() {
     list?.stop();
     lost.clear();
     byId('namespace').value = namespace;
-    list = new ChatList(namespace, { changed: listChanged, state: connection('list'), link });
+    list = new ChatList(namespace, { changed: listChanged, state: connection('list'), link, menu: openMenu });
   }
   list.select(chat);
   if (view && (view.namespace !== namespace || view.chat !== chat)) {
@@ -91,24 +93,40 @@ function go(namespace, chat) {
   if (namespace) location.hash = address(namespace, chat);
 }
 
-async function deleteChat() {
-  if (!view) return;
-  const { namespace, chat } = view;
-  if (!await confirmed(`Chat ${chat} is deleted with its messages and sub-chats.`, 'Delete the chat')) return;
-  await view.act('It was not deleted', async () => { await ask('DELETE', ofChat(namespace, chat)); go(namespace, ''); });
+/** What the open menu is about. @type {ChatActions|null} */
+let chosen = null;
+
+/** Says what the menu does to a chat, and puts it below the button that opens it. @param {string} chat @param {HTMLElement} at */
+function openMenu(chat, at) {
+  chosen = new ChatActions(list.namespace, chat, () => list.chats.get(chat));
+  const about = chosen.summary() ?? {};
+  const menu = byId('menu');
+  for (const [act, words] of [['suspend', about.suspended ? 'Resume' : 'Suspend'], ['archive', about.archived ? 'Unarchive' : 'Archive'],
+    ['pin', isPinned(list.namespace, chat) ? 'Unpin' : 'Pin to the top']]) {
+    menu.querySelector(`[data-act=${act}]`).textContent = words;
+  }
+  const { bottom, right } = at.getBoundingClientRect();
+  menu.style.inset = `${Math.max(8, Math.min(bottom, innerHeight - 420))}px auto auto ${Math.max(8, right - 230)}px`;
 }
 
 /** @type {Object<string, () => void>} what the buttons do */
 const acts = {
   new: () => { if (list) newChat(list.namespace, (chat) => go(list.namespace, chat)); },
   back: () => go(list?.namespace, ''),
-  interrupt: () => view?.request('Interrupt'),
-  compact: () => view?.request('Compact'),
-  clear: () => view?.request('Clear'),
-  title: () => view?.request('Title'),
-  suspend: () => view?.change({ suspend: !list?.chats.get(view.chat)?.suspended }),
-  archive: () => view?.change({ archived: !list?.chats.get(view.chat)?.archived }),
-  delete: deleteChat,
+  interrupt: () => view?.actions.request('Interrupt'),
+  rename: () => chosen.rename(),
+  pin: () => { chosen.pin(); list.redraw(); },
+  copy: () => chosen.copy(),
+  export: () => chosen.export(),
+  compact: () => chosen.request('Compact'),
+  clear: () => chosen.request('Clear'),
+  title: () => chosen.request('Title'),
+  suspend: () => chosen.change({ suspend: !chosen.summary()?.suspended }),
+  archive: () => chosen.change({ archived: !chosen.summary()?.archived }),
+  delete: async () => {
+    const { namespace, chat } = chosen;
+    if (await chosen.delete() && view?.chat === chat) go(namespace, '');
+  },
   help: () => help(shortcuts),
 };
 
@@ -139,8 +157,7 @@ function wire() {
   }
   byId('place').addEventListener('submit', (event) => { event.preventDefault(); go(byId('namespace').value.trim(), ''); });
   byId('namespace').addEventListener('change', () => go(byId('namespace').value.trim(), ''));
-  byId('chat').addEventListener('dragover', (event) => event.preventDefault());
-  byId('chat').addEventListener('drop', (event) => { event.preventDefault(); view?.composer.add(event.dataTransfer?.files); });
+  byId('menu-button').addEventListener('click', () => openMenu(view.chat, byId('menu-button')));
   window.addEventListener('hashchange', route);
   window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length) event.preventDefault(); });
   setInterval(tick, 1000);

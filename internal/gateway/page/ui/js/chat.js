@@ -3,7 +3,8 @@
 
 // One chat: what its stream tells, and what can be done with it.
 
-import { ask, inNamespace, newName, ofChat, ofMessage } from './api.js';
+import { attempt, ChatActions } from './actions.js';
+import { ask, inNamespace, ofChat, ofMessage } from './api.js';
 import { ApprovalPanel } from './approval.js';
 import { Composer } from './composer.js';
 import { confirmed } from './dialogs.js';
@@ -31,10 +32,11 @@ export class ChatView {
     Object.assign(this, { namespace, chat, page, story: new Story() });
     const tell = (words) => toast(words, true);
     this.tell = tell;
+    this.actions = new ChatActions(namespace, chat, () => page.summary(chat));
     this.transcript = new Transcript(byId('transcript'), {
       chatLink: page.link, messageLink: (name) => new URL(`${page.link(chat)}/${encodeURIComponent(name)}`, location.href).href,
       turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
-      drawn: (node, entry) => { if (edited(entry.message.uid) && node.matches('.user, .note')) this.edit(entry, true); },
+      drawn: (node, entry) => { if (edited(namespace, entry.message.name) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
     });
     this.approvals = new ApprovalPanel(byId('approvals'), namespace, chat, tell);
@@ -44,7 +46,7 @@ export class ChatView {
     this.composer = new Composer(`${namespace}/${chat}/compose`, (body) => {
       this.outbox.send(body);
       this.transcript.toEnd();
-    }, tell);
+    }, { change: (spec) => this.actions.change(spec), request: (kind) => this.actions.request(kind), failed: tell });
     this.drawPresent = () => this.#drawPresent();
     this.drawLive = () => { if (!this.closed && this.story.whole) this.transcript.syncLive(this.story); };
     this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {
@@ -160,7 +162,7 @@ export class ChatView {
     const at = this.transcript.items.find((item) => item.entry === entry)?.node;
     const hint = entry.message.visibility === 'Users' ? 'Only people read this.'
       : 'The conversation goes on from here: the replies behind it are generated again.';
-    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, uid: entry.message.uid, hint, restored },
+    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, hint, restored },
       this.tell);
   }
 
@@ -172,29 +174,7 @@ export class ChatView {
       : 'The message and all that follows it leave the conversation.';
     if (!await confirmed(message.visibility === 'Users' ? 'The note is deleted.' : question,
       generated ? 'Regenerate' : 'Delete')) return;
-    await this.act('It was not deleted', () => ask('DELETE', ofMessage(this.namespace, this.chat, message.name)));
-  }
-
-  /** Asks the chat for something once. @param {string} kind */
-  async request(kind) {
-    await this.act('Nothing was done', async () => {
-      const made = await ask('POST', `${ofChat(this.namespace, this.chat)}/requests`, { kind, token: newName('page') });
-      if (made.outcome === 'Refused') throw new Error(safe(made.message));
-      if (kind !== 'Interrupt') toast(made.outcome ? `${kind}: done.` : `${kind}: the chat has not acted yet.`);
-    });
-  }
-
-  /** @param {Object} spec */
-  async change(spec) {
-    await this.act('Nothing was changed', () => ask('PATCH', ofChat(this.namespace, this.chat), { spec }));
-  }
-
-  async act(failed, what) {
-    try {
-      await what();
-    } catch (no) {
-      this.tell(`${failed}: ${no.message}`);
-    }
+    await attempt('It was not deleted', () => ask('DELETE', ofMessage(this.namespace, this.chat, message.name)));
   }
 
   /** Shows a message, now or once the history is there. @param {string} message */

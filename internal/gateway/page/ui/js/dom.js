@@ -41,6 +41,17 @@ export function arrange(parent, nodes) {
   while (parent.childNodes.length > nodes.length) parent.lastChild.remove();
 }
 
+/**
+ * Acts if Enter sends: with Shift it makes a line, and on a phone, whose keyboard has no Shift+Enter, it always does.
+ * @param {KeyboardEvent} event @param {() => void} act
+ */
+export function onEnter(event, act) {
+  const held = event.ctrlKey || event.metaKey;
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing || (!held && matchMedia('(pointer: coarse)').matches)) return;
+  event.preventDefault();
+  act();
+}
+
 /** A button that copies a text. @param {string} label @param {() => string|Promise<string>} text @param {string} what it does */
 export function copyButton(label, text, what) {
   const copy = button(label, async () => {

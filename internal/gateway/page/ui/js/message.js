@@ -5,12 +5,10 @@
 
 import { button, copyButton, el } from './dom.js';
 import { CallCard } from './call.js';
+import { IMAGES, save } from './files.js';
 import { link, markdown } from './markdown.js';
 import { person, plain, safe, took, tokens, when } from './text.js';
 import { costOf } from './work.js';
-
-/** Images that a browser shows without running what is in them. */
-const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 
 const CANCELED = {
   Cancelled: 'cancelled', Interrupted: 'interrupted', TimedOut: 'nobody answered in time', Failed: 'the turn failed',
@@ -169,18 +167,11 @@ function file(given) {
     return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)}`,
       ref ? `, in ConfigMap ${safe(ref.name)}, key ${safe(ref.key)}` : '');
   }
-  const save = button(`Save ${name}`, () => download(given), { class: 'quiet' });
-  if (!IMAGES.includes(given.mediaType)) return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `, save);
+  const bytes = () => Uint8Array.from(atob(given.data), (character) => character.charCodeAt(0));
+  const saving = button(`Save ${name}`, () => save(given.name, bytes()), { class: 'quiet' });
+  if (!IMAGES.includes(given.mediaType)) return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `, saving);
   return el('figure', { class: 'file' },
-    el('img', { src: `data:${given.mediaType};base64,${given.data}`, alt: name, loading: 'lazy' }), el('figcaption', {}, name, ' ', save));
-}
-
-function download({ name, data }) {
-  const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-  // Whatever it says that it is: it is saved, and not shown.
-  const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }));
-  el('a', { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+    el('img', { src: `data:${given.mediaType};base64,${given.data}`, alt: name, loading: 'lazy' }), el('figcaption', {}, name, ' ', saving));
 }
 
 /** How a reply ended that is not simply complete. */
