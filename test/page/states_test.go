@@ -36,6 +36,9 @@ const cni = "The node has no network: its **CNI plugin** does not start.\n\n" +
 	"| node-6 | 1.36.1 | ready |\n| node-7 | 1.36.1 | **not ready** |\n\n```yaml\nlimits:\n  memory: 128Mi\n```\n\n" +
 	"See the [release notes](https://cilium.example/notes)."
 
+const formatted = "# The plan\n\n## First\n\n- [x] read the code\n- [ ] change it\n\n" +
+	"```go\nfunc main() { println(\"hi\") } // <b>\n```\n\n```yaml\nreplicas: 3\n```\n\n```none\nplain <i>\n```"
+
 const unified = "--- a/cni.yaml\n+++ b/cni.yaml\n@@ -3,4 +3,4 @@\n" +
 	"   limits:\n-    memory: 64Mi\n+    memory: 128Mi\n     cpu: 100m\n"
 
@@ -172,6 +175,10 @@ var states = []state{
 			"finishReason": "max_tokens"}), status("Waiting", "MaxTokensReached", 2, fields{"message": "Raise maxOutputTokens"})},
 		sees: map[string]string{"footer .badge": "cut: it reached its limit of output tokens",
 			"#notices": "has a reply that was cut. Raise maxOutputTokens"}},
+	{name: "a text with tasks, headings and code", events: []event{user(0, "Plan it."), assistant(1, text(formatted)),
+		status("Waiting", "Answered", 2, nil)},
+		sees: map[string]string{".task": "read the code", ".task input[aria-label=done]:checked": "", "h4": "The plan",
+			"h5": "First", "code .hl-keyword": "func", "code .hl-string": `"hi"`, "code .hl-attr": "replicas"}},
 	{name: "a chat without messages", events: []event{status("Waiting", "AwaitingFirstMessage", 0, nil)},
 		sees: map[string]string{"#chat-standing": "waits for a first message"}},
 }

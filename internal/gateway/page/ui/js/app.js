@@ -7,11 +7,13 @@ import { ChatActions } from './actions.js';
 import { ask, whenUnauthorized } from './api.js';
 import { ChatView } from './chat.js';
 import { newChat, signIn } from './dialogs.js';
-import { byId, el, onFrame } from './dom.js';
+import { byId, el, onFrame, toast } from './dom.js';
 import { keepFocus } from './focus.js';
+import { Inbox } from './inbox.js';
 import { help, listen } from './keys.js';
 import { ChatList } from './list.js';
 import { tick } from './notices.js';
+import { Notifier, offerNotifications } from './notify.js';
 import { isPinned } from './pins.js';
 import { begin, known, remember, use } from './session.js';
 import { themes } from './theme.js';
@@ -20,6 +22,11 @@ import { themes } from './theme.js';
 let list = null;
 /** @type {ChatView|null} */
 let view = null;
+/** @type {Inbox|null} what waits for people, while it is shown */
+let inbox = null;
+/** Where the address shows that: no chat has such a name. */
+const WAITING = '~waiting';
+let notifier = new Notifier((chat) => go(list?.namespace, chat));
 const lost = new Set();
 let login = 'token';
 
@@ -59,6 +66,8 @@ function route() {
   if (list?.namespace !== namespace) {
     list?.stop();
     lost.clear();
+    inbox = null;
+    notifier = new Notifier((name) => go(namespace, name));
     byId('namespace').value = namespace;
     list = new ChatList(namespace, { changed: listChanged, state: connection('list'), link, menu: openMenu });
   }
@@ -68,10 +77,15 @@ function route() {
     lost.delete('chat');
     view = null;
   }
+  const waiting = chat === WAITING;
   document.body.dataset.view = chat ? 'chat' : 'list';
-  byId('chat').hidden = !chat;
+  byId('chat').hidden = !chat || waiting;
   byId('nothing').hidden = Boolean(chat);
-  if (chat && !view) {
+  byId('inbox').hidden = !waiting;
+  byId('waiting').href = link(WAITING);
+  inbox = waiting ? inbox ?? new Inbox(byId('inbox-rows'), namespace, link, (words) => toast(words, true)) : null;
+  listChanged();
+  if (chat && !waiting && !view) {
     view = new ChatView(namespace, chat, { link, below: (name) => list.below(name), summary: (name) => list.chats.get(name),
       state: connection('chat'), gone: () => { byId('notices').replaceChildren(el('p', { class: 'notice bad' }, 'This chat was deleted.')); } });
   }
@@ -80,6 +94,12 @@ function route() {
 
 function listChanged() {
   const waiting = list?.waiting ?? 0;
+  byId('waiting').hidden = waiting === 0 && !inbox;
+  byId('waiting').textContent = `${waiting} ${waiting === 1 ? 'chat waits' : 'chats wait'} for you`;
+  if (list?.synced) {
+    notifier.show(list.chats.values(), view?.chat ?? '');
+    inbox?.show(list.chats.values());
+  }
   document.title = `${waiting ? `(${waiting}) ` : ''}${view ? `${view.chat} · ` : ''}Parley`;
   if (view) onFrame(view.drawPresent);
 }
@@ -141,7 +161,8 @@ const shortcuts = [
   { keys: ['n'], what: 'new chat', act: acts.new },
   { keys: ['e'], what: 'edit the message in focus, or the newest of a person', act: () => view?.editFocused() },
   { keys: ['.'], what: 'stop the turn under way', act: acts.interrupt },
-  { keys: ['a'], what: 'go to what waits for you; Enter approves', act: () => view?.approvals.first?.focus() },
+  { keys: ['a'], what: 'go to what waits for you; Enter approves', act: () => (inbox ?? view?.approvals)?.first?.focus() },
+  { keys: ['i'], what: 'all that waits for you', act: () => go(list?.namespace, WAITING) },
   { keys: ['?'], what: 'these keys', act: acts.help },
 ];
 
@@ -149,6 +170,7 @@ function wire() {
   themes();
   listen(shortcuts);
   keepFocus();
+  offerNotifications();
   for (const control of document.querySelectorAll('[data-act]')) {
     control.addEventListener('click', () => {
       control.closest('[popover]')?.hidePopover();

@@ -3,9 +3,10 @@
 
 // Calls that wait for people or a client, with what will be done in view.
 
-import { create, newName, ofChat } from './api.js';
+import { ask, create, newName, ofChat } from './api.js';
 import { button, el } from './dom.js';
-import { exactly, inputOf, labelled, summaryOf, text, verdict } from './call.js';
+import { exactly, inputOf, labelled, summaryOf, verdict } from './call.js';
+import { diff } from './diff.js';
 import { keep, kept } from './drafts.js';
 import { link, markdown } from './markdown.js';
 import { countdown, parsed, plain } from './text.js';
@@ -54,23 +55,43 @@ export class ApprovalPanel {
   }
 
   #call(call) {
-    const form = el('section', { class: 'pending', 'data-call': call.id, 'aria-label': `call of ${plain(call.name)}` },
+    const form = el('div', { role: 'group', class: 'pending', 'data-call': call.id, 'aria-label': `call of ${plain(call.name)}` },
       el('h4', {}, plain(call.name)), ...what(call));
     const decide = el('div', { class: 'decide' });
     const fields = call.approvalCause === 'InputRequired' ? inputs(call) : null;
     const comment = kept(el('input', { type: 'text', placeholder: 'Comment', 'aria-label': 'A comment for the model' }),
       `comment/${call.id}`);
-    const act = (decision) => () => this.#decide(call, decision, comment.value, fields?.content(), decide);
+    const act = (decision, before) => () => this.#decide(call, decision, { comment: comment.value, content: fields?.content(), before }, decide);
+    const always = button('Approve, and ask no more in this chat', act('Approve', () => this.#askNoMore(call.name)),
+      { hidden: true, title: `takes ${plain(call.name)} out of spec.tools.approval of the chat` });
+    if (!call.approvalCause) this.#asks(call.name).then((chat) => { always.hidden = !chat; }, () => {});
     decide.append(...(fields ? [fields.node] : []), el('div', { class: 'row' },
-      button(fields ? 'Answer' : 'Approve', act('Approve'), { class: 'primary' }), button('Deny', act('Deny')), comment));
+      button(fields ? 'Answer' : 'Approve', act('Approve'), { class: 'primary' }), fields ? '' : always, button('Deny', act('Deny')), comment));
     form.append(decide);
     this.#settled(call, decide);
     return form;
   }
 
-  async #decide(call, decision, comment, content, at) {
+  /** The chat, if it is its own setting alone that calls of the tool wait. @param {string} tool */
+  async #asks(tool) {
+    const chat = await ask('GET', ofChat(this.namespace, this.chat));
+    const own = chat.spec?.tools?.approval?.includes(tool) && !chat.status?.settings?.fromClass?.includes('tools');
+    return own ? chat : null;
+  }
+
+  /** Lets the tool run in this chat without being asked for. @param {string} tool */
+  async #askNoMore(tool) {
+    const chat = await this.#asks(tool);
+    if (!chat) return;
+    const approval = chat.spec.tools.approval.filter((name) => name !== tool);
+    await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion,
+      spec: { tools: { approval: approval.length ? approval : null } } });
+  }
+
+  async #decide(call, decision, { comment, content, before }, at) {
     for (const control of at.querySelectorAll('button')) control.disabled = true;
     try {
+      await before?.();
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
         ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}), ...(content && decision === 'Approve' ? { content } : {}) });
       keep(`comment/${call.id}`, '');
@@ -110,7 +131,7 @@ export class ApprovalPanel {
         this.failed(`The results were not taken: ${no.message}`);
       }
     }, { class: 'primary' });
-    return el('section', { class: 'pending', 'aria-label': 'results of a client' },
+    return el('div', { role: 'group', class: 'pending', 'aria-label': 'results of a client' },
       ...fields.flatMap(({ call, field }) => [el('h4', {}, `${plain(call.name)} needs a result`), ...what(call),
         el('div', { class: 'decide' }, field)]), send);
   }
@@ -120,7 +141,7 @@ export class ApprovalPanel {
 function what(call) {
   const out = [];
   if (CAUSES[call.approvalCause]) out.push(el('p', {}, CAUSES[call.approvalCause]));
-  if (call.proposal) return [...out, text(call.proposal)];
+  if (call.proposal) return [...out, diff(call.proposal)];
   if (call.approvalCause === 'InputRequired') return [...out, labelled('All of the question', exactly(call.inputRequests))];
   if (call.kind === 'Client') return [...out, ...inputOf(call)];
   return [...out, ...summaryOf(call), labelled('All of the input', exactly(call.input))];

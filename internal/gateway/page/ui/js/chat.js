@@ -145,7 +145,7 @@ export class ChatView {
     const first = this.story.entries[0];
     if (!first || first.index === 0) return false;
     try {
-      const found = await ask('GET', `${ofChat(this.namespace, this.chat)}/messages?before=${encodeURIComponent(first.message.name)}`);
+      const found = await ask('GET', `${ofChat(this.namespace, this.chat)}/messages?limit=200&before=${encodeURIComponent(first.message.name)}`);
       const had = this.story.entries.length;
       this.story.prepend(found.messages);
       const added = this.story.entries.length - had;

@@ -69,7 +69,7 @@ export class Turn {
    */
   constructor(key, page) {
     // Each turn has cards of its own, because models use the ids of calls again.
-    Object.assign(this, { key, page: { ...page, cards: new Map() }, steps: [], drawn: '' });
+    Object.assign(this, { key, page: { ...page, cards: new Map() }, steps: [], drawn: [] });
     this.author = el('h3');
     this.time = el('time');
     this.tools = el('div', { class: 'tools' });
@@ -79,6 +79,7 @@ export class Turn {
     this.work.addEventListener('toggle', () => {
       page.opened[this.work.open ? 'add' : 'delete'](key);
       this.#arrange();
+      this.#settle();
     });
     this.newest = el('div', { class: 'body' });
     this.now = el('p', { class: 'now', hidden: true });
@@ -97,10 +98,13 @@ export class Turn {
    * @param {import('./story.js').Story|null} story of the newest turn
    */
   update(turn, story) {
-    const drawn = JSON.stringify([turn.entries.map(keyOf), turn.began, story?.busy]);
-    if (drawn !== this.drawn) this.#draw(turn, Boolean(story?.busy));
-    this.drawn = drawn;
-    this.#settle(turn, story);
+    // A long chat has thousands of turns that stay as they are.
+    const drawn = [turn.entries.length, turn.entries[0], turn.entries.at(-1), turn.began, turn.canceled, story?.busy];
+    const same = drawn.every((value, i) => value === this.drawn[i]);
+    if (same && !story) return;
+    if (!same) this.#draw(turn, Boolean(story?.busy));
+    Object.assign(this, { drawn, canceled: turn.canceled, story });
+    this.#settle();
     this.#showNow(story);
   }
 
@@ -110,6 +114,7 @@ export class Turn {
     if (!step || step === this.steps.at(-1)) return step && this.node;
     this.work.open = true;
     this.#arrange();
+    this.#settle();
     return step.node;
   }
 
@@ -153,8 +158,9 @@ export class Turn {
   }
 
   /** Shows how calls stand that have no result. */
-  #settle(turn, story) {
-    const canceled = turn.canceled || story?.status?.callsCanceledReason;
+  #settle() {
+    const { story } = this;
+    const canceled = this.canceled || story?.status?.callsCanceledReason;
     if (canceled) cancelCalls(this.cards, canceled);
     for (const [id, card] of this.cards) {
       if (card.call.result !== undefined) continue;
