@@ -61,7 +61,8 @@ export class ApprovalPanel {
     const fields = call.approvalCause === 'InputRequired' ? inputs(call) : null;
     const comment = kept(el('input', { type: 'text', placeholder: 'Comment', 'aria-label': 'A comment for the model' }),
       `comment/${call.id}`);
-    const act = (decision, before) => () => this.#decide(call, decision, { comment: comment.value, content: fields?.content(), before }, decide);
+    const act = (decision, before) => () => this.#decide(call, decision,
+      { comment: comment.value, content: fields?.content(), before }, decide);
     const always = button('Approve, and ask no more in this chat', act('Approve', () => this.#askNoMore(call.name)),
       { hidden: true, title: `takes ${plain(call.name)} out of spec.tools.approval of the chat` });
     if (!call.approvalCause) this.#asks(call.name).then((chat) => { always.hidden = !chat; }, () => {});
@@ -93,7 +94,8 @@ export class ApprovalPanel {
     try {
       await before?.();
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
-        ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}), ...(content && decision === 'Approve' ? { content } : {}) });
+        ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}),
+        ...(content && decision === 'Approve' ? { content } : {}) });
       keep(`comment/${call.id}`, '');
       this.#settled({ ...call, decision: { decision } }, at);
     } catch (no) {

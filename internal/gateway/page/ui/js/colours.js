@@ -24,8 +24,9 @@ export async function colour(at, text, language) {
   try {
     library ??= import('../vendor/highlight.min.mjs');
     const { default: hljs } = await library;
-    // eslint-disable-next-line no-underscore-dangle
-    if (hljs.getLanguage(language)) at.replaceChildren(...nodesOf(hljs.highlight(text, { language, ignoreIllegals: true })._emitter.rootNode));
+    if (!hljs.getLanguage(language)) return;
+    const { _emitter: tokens } = hljs.highlight(text, { language, ignoreIllegals: true });
+    at.replaceChildren(...nodesOf(tokens.rootNode));
   } catch {
     library = undefined; // The connection may be lost. The code is legible without colours.
   }

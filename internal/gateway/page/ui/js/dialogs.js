@@ -71,7 +71,8 @@ export async function newChat(namespace, created) {
   const shown = dialog(`A new chat in ${namespace}`, form);
   prompt.focus();
   const specOf = () => {
-    const tools = { ...(namesIn(allow).length && { allow: namesIn(allow) }), ...(namesIn(approval).length && { approval: namesIn(approval) }) };
+    const tools = { ...(namesIn(allow).length && { allow: namesIn(allow) }),
+      ...(namesIn(approval).length && { approval: namesIn(approval) }) };
     return { prompt: prompt.value, ...(model.value && { modelConfigRef: { name: model.value } }),
       ...(klass.value && { chatClassName: klass.value }), ...(system.value.trim() && { systemPrompt: system.value }),
       ...(template.value.trim() && { workspace: { podTemplateRef: { name: template.value.trim() } } }),
@@ -81,7 +82,8 @@ export async function newChat(namespace, created) {
   const begin = async () => {
     const chosen = name.value || newName('chat');
     try {
-      await create(`${inNamespace(namespace)}/chats`, { name: chosen, spec: specOf() }, (no) => { wrong.textContent = `${no.message} It is tried again.`; });
+      await create(`${inNamespace(namespace)}/chats`, { name: chosen, spec: specOf() },
+        (no) => { wrong.textContent = `${no.message} It is tried again.`; });
       keep(key, '');
       keep(`${key}/system`, '');
       shown.close();

@@ -25,7 +25,7 @@ export function offerNotifications() {
   const show = () => { at.textContent = `Notifications: ${notifies() ? 'on' : 'off'}`; };
   at.addEventListener('click', async () => {
     const on = !notifies() && await Notification.requestPermission() === 'granted';
-    if (!on && Notification.permission === 'denied') toast('This browser does not let the page notify you: change that in its settings.', true);
+    if (!on && Notification.permission === 'denied') toast('The browser refuses notifications: allow them in its settings.', true);
     try {
       localStorage.setItem(KEY, on ? 'yes' : 'no');
     } catch {

@@ -18,7 +18,8 @@ const HIDDEN = 30000;
  * @param {string} path below /v1beta1
  * @param {{events: (list: StreamEvent[]) => void, state: (state: 'open'|'lost'|'refused', why?: Error) => void,
  *   begin?: () => void, staysAwake?: () => boolean}} hear
- *   staysAwake says whether the stream stays open while nobody sees the page; events gets what has come, several at once; begin is called when a connection is there, before its first event
+ *   events gets what has come, several at once; begin is called when a connection is there, before its first event;
+ *   staysAwake says whether the stream stays open while nobody sees the page
  * @returns {() => void} ends it
  */
 export function follow(path, hear) {

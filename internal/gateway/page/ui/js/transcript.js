@@ -11,7 +11,7 @@ import { keyOf, Turn } from './turn.js';
 
 /** How many messages are drawn at first, and how many more at once. */
 const FIRST = 20;
-const PAGE = 50;
+const PAGE = 100;
 /** How near to the end somebody must be to be taken along. */
 const NEAR = 80;
 /** How near to the beginning somebody is who wants earlier ones. */

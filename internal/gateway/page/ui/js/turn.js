@@ -31,7 +31,8 @@ class Step {
     const [entry] = this.entries;
     this.drawn ??= el('section', { class: 'step', 'data-name': entry.message.name, tabindex: -1 },
       ...this.entries.flatMap((one) => stepContent(one, this.page)), entry.message.role === 'Assistant'
-        && el('div', { class: 'facts' }, footer([entry.message]), button('Regenerate from here', () => this.page.remove(entry), { class: 'quiet' })));
+        && el('div', { class: 'facts' }, footer([entry.message]),
+          button('Regenerate from here', () => this.page.remove(entry), { class: 'quiet' })));
     return this.drawn;
   }
 
@@ -142,7 +143,8 @@ export class Turn {
   }
 
   #tools(entry) {
-    return [copyButton('Copy', () => this.steps.map((step) => wordsOf(step.entries[0].message)).findLast(Boolean) ?? '', 'Copy the reply'),
+    const words = () => this.steps.map((step) => wordsOf(step.entries[0].message)).findLast(Boolean) ?? '';
+    return [copyButton('Copy', words, 'Copy the reply'),
       copyButton('Link', () => this.page.messageLink(entry.message.name), 'Copy a link to the reply'),
       button('Regenerate', () => this.page.remove(entry), { class: 'quiet' })];
   }
