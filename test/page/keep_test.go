@@ -238,7 +238,7 @@ func TestScrollUpDuringOpeningShowsOlderMessages(t *testing.T) {
 	// It scrolls when the messages are there, before the browser has reported that the page has scrolled to their end.
 	p.Do(`new MutationObserver((_, observer) => {
 		const made = document.querySelectorAll('article.msg').length;
-		if (made < 20) return;
+		if (made < 10) return;
 		observer.disconnect();
 		window.first = made;
 		document.getElementById('transcript').scrollTop = 0;

@@ -4,7 +4,7 @@
 // What can be done with a chat, from its head and from the list.
 
 import { ask, newName, ofChat } from './api.js';
-import { asked, confirmed } from './dialogs.js';
+import { confirmed, promptFor } from './dialogs.js';
 import { toast } from './dom.js';
 import { asMarkdown } from './export.js';
 import { save } from './files.js';
@@ -42,7 +42,7 @@ export class ChatActions {
   }
 
   async rename() {
-    const title = await asked('Rename the chat', 'Title', this.summary()?.title ?? '');
+    const title = await promptFor('Rename the chat', 'Title', this.summary()?.title ?? '');
     if (title !== null) await this.change({ title: title.trim() || null });
   }
 

@@ -13,7 +13,7 @@ import { Inbox } from './inbox.js';
 import { help, listen } from './keys.js';
 import { ChatList } from './list.js';
 import { tick } from './notices.js';
-import { Notifier, offerNotifications } from './notify.js';
+import { Notifier, setUpNotifications } from './notify.js';
 import { isPinned } from './pins.js';
 import { begin, known, remember, use } from './session.js';
 import { themes } from './theme.js';
@@ -59,6 +59,7 @@ function connection(which) {
 function route() {
   const { namespace, chat, message } = place();
   if (!namespace) {
+    byId('list-empty').textContent = 'Type the name of a namespace to see its chats.';
     byId('namespace').focus();
     return;
   }
@@ -170,7 +171,7 @@ function wire() {
   themes();
   listen(shortcuts);
   keepFocus();
-  offerNotifications();
+  setUpNotifications();
   for (const control of document.querySelectorAll('[data-act]')) {
     control.addEventListener('click', () => {
       control.closest('[popover]')?.hidePopover();

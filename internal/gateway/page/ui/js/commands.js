@@ -61,12 +61,12 @@ export class Commands {
 
   /** Runs a text that is a command. @param {string} text @returns {'no'|'done'|'wrong'} */
   run(text) {
-    const [, name, given] = /^(\/[a-z]+)(?: +(\S+))?\s*$/.exec(text) ?? [];
+    const [, name, argument] = /^(\/[a-z]+)(?: +(\S+))?\s*$/.exec(text) ?? [];
     const command = Object.hasOwn(this.table, name ?? '') && this.table[name];
     if (!command) return 'no';
     const values = command.values?.();
-    const value = values?.find((known) => known.toLowerCase() === given?.toLowerCase());
-    if (values ? !value : given) {
+    const value = values?.find((known) => known.toLowerCase() === argument?.toLowerCase());
+    if (values ? !value : argument) {
       this.failed(`${name} takes ${values ? `one of: ${values.join(', ')}` : 'nothing'}.`);
       return 'wrong';
     }

@@ -29,7 +29,7 @@ export function confirmed(question, yes) {
 }
 
 /** @param {string} title @param {string} label @param {string} value @returns {Promise<string|null>} null: nothing is to change */
-export function asked(title, label, value) {
+export function promptFor(title, label, value) {
   return new Promise((resolve) => {
     const field = el('input', { type: 'text' });
     field.value = value;

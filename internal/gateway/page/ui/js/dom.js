@@ -58,6 +58,7 @@ export function copyButton(label, text, what) {
     try {
       await navigator.clipboard.writeText(await text());
       copy.textContent = 'Copied';
+      announce('Copied.');
       setTimeout(() => { copy.textContent = label; }, 2000);
     } catch (no) {
       toast(`Nothing was copied: ${no.message}`, true);

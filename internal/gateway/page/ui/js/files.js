@@ -34,15 +34,15 @@ export class Files {
 
   /** @param {FileList|undefined|null} list */
   async add(list) {
-    for (const given of list ?? []) {
-      const refused = this.#refusal(given);
+    for (const file of list ?? []) {
+      const refused = this.#refusal(file);
       if (refused) {
-        this.failed(`${plain(given.name)} was not attached: ${refused}`);
+        this.failed(`${plain(file.name)} was not attached: ${refused}`);
         continue;
       }
-      const data = base64(new Uint8Array(await given.arrayBuffer()));
-      this.items.push({ name: given.name.replace(/[\\/]/g, '_').slice(-255),
-        mediaType: (given.type || 'text/plain').split(';')[0].toLowerCase(), data });
+      const data = base64(new Uint8Array(await file.arrayBuffer()));
+      this.items.push({ name: file.name.replace(/[\\/]/g, '_').slice(-255),
+        mediaType: (file.type || 'text/plain').split(';')[0].toLowerCase(), data });
       this.#show();
     }
   }

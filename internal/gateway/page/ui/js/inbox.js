@@ -15,6 +15,7 @@ export class Inbox {
     Object.assign(this, { root, namespace, link, failed });
     /** @type {Map<string, {node: HTMLElement, panel: ApprovalPanel, note: HTMLElement, shown: string}>} */
     this.rows = new Map();
+    this.reading = Promise.resolve();
     this.none = el('p', { class: 'empty' }, 'Nothing waits for you.');
   }
 
@@ -41,18 +42,22 @@ export class Inbox {
       this.rows.set(chat.name, row);
     }
     const shown = JSON.stringify(chat);
-    if (row.shown !== shown) this.#read(chat.name, row);
+    // One after the other: the gateway serves few requests of a caller at a time.
+    if (row.shown !== shown) this.reading = this.reading.then(() => this.#read(chat.name, row));
     row.shown = shown;
     return row.node;
   }
 
-  async #read(chat, row) {
+  async #read(name, row) {
+    if (this.rows.get(name) !== row) return;
     try {
-      const { status } = await ask('GET', ofChat(this.namespace, chat));
+      const chat = await ask('GET', ofChat(this.namespace, name));
+      const { status } = chat;
       const calls = status?.requiresAction?.toolCalls ?? [];
       const toolCalls = calls.filter((call) => call.kind !== 'Client');
       row.note.textContent = toolCalls.length < calls.length ? 'Other calls need results: open the chat.' : '';
-      row.panel.show(toolCalls.length ? { ...status.requiresAction, historyVersion: status.history?.version, toolCalls } : null, new Map());
+      const waiting = toolCalls.length ? { ...status.requiresAction, historyVersion: status.history?.version, toolCalls } : null;
+      row.panel.show(waiting, new Map(), chat);
     } catch (no) {
       row.note.textContent = `The calls cannot be read: ${no.message}`;
       row.shown = '';

@@ -5,7 +5,7 @@
 
 import { inNamespace } from './api.js';
 import { arrange, button, byId, el, onFrame } from './dom.js';
-import { notifies } from './notify.js';
+import { notificationsEnabled } from './notify.js';
 import { isPinned } from './pins.js';
 import { follow } from './stream.js';
 import { ago, clipped, money, plain } from './text.js';
@@ -18,7 +18,7 @@ export class ChatList {
     this.draw = () => this.#draw();
     this.stop = follow(`${inNamespace(namespace)}/chats?watch`, {
       events: (list) => { for (const event of list) this.#apply(event); onFrame(this.draw); this.page.changed(); },
-      staysAwake: notifies,
+      staysAwake: notificationsEnabled,
       state: (state, why) => { this.refused = state === 'refused' ? why : null; page.state(state, why); onFrame(this.draw); },
     });
     byId('filter').oninput = (event) => { this.filter = event.target.value.toLowerCase(); onFrame(this.draw); };

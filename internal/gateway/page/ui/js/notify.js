@@ -10,7 +10,7 @@ import { mark } from './words.js';
 const KEY = 'parley.notify';
 
 /** Whether somebody wants to be notified, and the browser allows it. */
-export function notifies() {
+export function notificationsEnabled() {
   try {
     return localStorage.getItem(KEY) === 'yes' && Notification.permission === 'granted';
   } catch {
@@ -19,12 +19,12 @@ export function notifies() {
 }
 
 /** Lets the button switch notifications on and off. */
-export function offerNotifications() {
+export function setUpNotifications() {
   const at = byId('notify');
   at.hidden = !('Notification' in window);
-  const show = () => { at.textContent = `Notifications: ${notifies() ? 'on' : 'off'}`; };
+  const show = () => { at.textContent = `Notifications: ${notificationsEnabled() ? 'on' : 'off'}`; };
   at.addEventListener('click', async () => {
-    const on = !notifies() && await Notification.requestPermission() === 'granted';
+    const on = !notificationsEnabled() && await Notification.requestPermission() === 'granted';
     if (!on && Notification.permission === 'denied') toast('The browser refuses notifications: allow them in its settings.', true);
     try {
       localStorage.setItem(KEY, on ? 'yes' : 'no');
@@ -46,7 +46,7 @@ export class Notifier {
   show(chats, current) {
     const waiting = [...chats].filter((chat) => mark(chat) === 'act');
     const now = new Map(waiting.map((chat) => [`${chat.uid}/${chat.since}`, chat]));
-    if (this.known && notifies()) {
+    if (this.known && notificationsEnabled()) {
       for (const [key, chat] of now) {
         if (this.known.has(key) || (chat.name === current && !document.hidden)) continue;
         const shown = new Notification(`${clipped(chat.title || chat.name, 80)} waits for you`, { tag: key, icon: 'icon.svg' });

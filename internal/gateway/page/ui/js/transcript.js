@@ -10,7 +10,7 @@ import { messageNode } from './message.js';
 import { keyOf, Turn } from './turn.js';
 
 /** How many messages are drawn at first, and how many more at once. */
-const FIRST = 20;
+const FIRST = 10;
 const PAGE = 100;
 /** How near to the end somebody must be to be taken along. */
 const NEAR = 80;
