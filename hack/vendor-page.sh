@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
 # Brings what the page in internal/gateway/page takes from npm, or with --check only holds what is there to its checksums.
-# For another version: change it here, run this, read what has changed, and commit.
+# For other versions: change them here, run this, read what has changed, and commit.
 set -euo pipefail
 cd "$(dirname "$0")/../internal/gateway/page/ui/vendor"
 
-version=15.0.3
 if [ "${1:-}" != --check ]; then
   fresh=$(mktemp -d)
   trap 'rm -rf "$fresh"' EXIT
-  (cd "$fresh" && npm pack --silent "markdown-it@$version" && tar xzf "markdown-it-$version.tgz")
-  cp "$fresh/package/dist/browser/markdown-it.esm.min.mjs" .
-  cp "$fresh/package/LICENSE" markdown-it.LICENSE
-  sha256sum markdown-it.esm.min.mjs markdown-it.LICENSE > SHA256SUMS
+  # vendor PACKAGE VERSION FILE NAME copies a file of a package under another name, and the package's license.
+  vendor() {
+    (cd "$fresh" && rm -rf package && tar xzf "$(npm pack --silent "$1@$2")")
+    cp "$fresh/package/$3" "$4"
+    cp "$fresh/package/LICENSE" "${4%%.*}.LICENSE"
+  }
+  vendor markdown-it 15.0.3 dist/browser/markdown-it.esm.min.mjs markdown-it.esm.min.mjs
+  vendor @highlightjs/cdn-assets 11.11.1 es/highlight.min.js highlight.min.mjs
+  sha256sum ./*.mjs ./*.LICENSE | sed 's| \./| |' > SHA256SUMS
 fi
 sha256sum --check --quiet SHA256SUMS || {
   echo "What internal/gateway/page/ui/vendor has is not what npm had: run hack/vendor-page.sh, and change nothing there by hand." >&2

@@ -35,7 +35,11 @@ type module struct {
 
 // purl names a module for scanners: https://github.com/package-url/purl-spec.
 func (m *module) purl() string {
-	return "pkg:" + map[bool]string{true: "npm", false: "golang"}[m.isNPM] + "/" + m.path + "@" + m.version
+	kind, path := "golang", m.path
+	if m.isNPM {
+		kind, path = "npm", strings.Replace(m.path, "@", "%40", 1) // as in @scope/name
+	}
+	return "pkg:" + kind + "/" + path + "@" + m.version
 }
 
 // writeMaterials writes what the programs consist of: sbom.cdx.json in CycloneDX's format, and THIRD_PARTY_LICENSES.
@@ -44,14 +48,14 @@ func (o *options) writeMaterials(ctx context.Context, b built) error {
 	if err != nil {
 		return err
 	}
-	page, err := o.pageModule()
+	page, err := o.pageModules()
 	if err != nil {
 		return err
 	}
 	if err := o.readLicences(ctx, modules); err != nil {
 		return err
 	}
-	modules = append(modules, page)
+	modules = append(modules, page...)
 	if err := o.writeBOM(modules); err != nil {
 		return err
 	}
@@ -96,23 +100,29 @@ func linked(b built) ([]*module, error) {
 	return modules, nil
 }
 
-// pageModule is what the page takes from npm.
-func (o *options) pageModule() (*module, error) {
+// vendored are the lines of hack/vendor-page.sh with what it takes: the package, its version, and the name of its file.
+var vendored = regexp.MustCompile(`(?m)^  vendor (\S+) (\S+) \S+ ([a-z-]+)\.\S+$`)
+
+// pageModules are what the page takes from npm.
+func (o *options) pageModules() ([]*module, error) {
 	script, err := os.ReadFile(filepath.Join(o.root, "hack", "vendor-page.sh"))
 	if err != nil {
 		return nil, err
 	}
-	version := regexp.MustCompile(`(?m)^version=(\S+)$`).FindSubmatch(script)
-	if version == nil {
-		return nil, errors.New("hack/vendor-page.sh names no version")
+	var modules []*module
+	for _, line := range vendored.FindAllSubmatch(script, -1) {
+		licence, err := os.ReadFile(filepath.Join(o.root, "internal", "gateway", "page", "ui", "vendor",
+			string(line[3])+".LICENSE"))
+		if err != nil {
+			return nil, err
+		}
+		modules = append(modules, &module{path: string(line[1]), version: string(line[2]), isNPM: true,
+			programs: []string{"gateway", "kubectl-chat"}, licences: map[string]string{"LICENSE": string(licence)}})
 	}
-	vendor := filepath.Join(o.root, "internal", "gateway", "page", "ui", "vendor")
-	licence, err := os.ReadFile(filepath.Join(vendor, "markdown-it.LICENSE"))
-	if err != nil {
-		return nil, err
+	if len(modules) == 0 {
+		return nil, errors.New("hack/vendor-page.sh names no packages")
 	}
-	return &module{path: "markdown-it", version: string(version[1]), isNPM: true,
-		programs: []string{"gateway", "kubectl-chat"}, licences: map[string]string{"LICENSE": string(licence)}}, nil
+	return modules, nil
 }
 
 // licenceFile matches the names of files with licences and notices.

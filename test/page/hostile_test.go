@@ -73,7 +73,7 @@ func TestNoTextDoesMoreThanToBeRead(t *testing.T) {
 	p.Do("location.hash = '#/demo/triage'")
 	s.chat("triage", hostileHistory()...)
 	p.Sees("article.note", "<img src=x")
-	p.Do("for (const d of document.querySelectorAll('details')) d.open = true")
+	p.Until("all is open", fmt.Sprintf(openAll, "details"))
 	s.staysInnocent(t, p, "a history")
 	for name, events := range hostilePresents() {
 		s.chat("triage", events...)

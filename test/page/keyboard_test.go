@@ -222,6 +222,7 @@ func keysInApprovals(t *testing.T, in *browser.Browser) {
 	p.Key("a")
 	focusOn(p, "[data-call=p3] input")
 	p.Write("Redis")
+	p.Gone("#approvals pre", "requestedSchema")
 	p.TabTo("Tab", "#approvals button", "Answer")
 	p.Key("Space")
 	waitFor(t, "the question is answered", func() bool {

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,6 +36,9 @@ const cni = "The node has no network: its **CNI plugin** does not start.\n\n" +
 	"| node-6 | 1.36.1 | ready |\n| node-7 | 1.36.1 | **not ready** |\n\n```yaml\nlimits:\n  memory: 128Mi\n```\n\n" +
 	"See the [release notes](https://cilium.example/notes)."
 
+const formatted = "# The plan\n\n## First\n\n- [x] read the code\n- [ ] change it\n\n" +
+	"```go\nfunc main() { println(\"hi\") } // <b>\n```\n\n```yaml\nreplicas: 3\n```\n\n```none\nplain <i>\n```"
+
 const unified = "--- a/cni.yaml\n+++ b/cni.yaml\n@@ -3,4 +3,4 @@\n" +
 	"   limits:\n-    memory: 64Mi\n+    memory: 128Mi\n     cpu: 100m\n"
 
@@ -56,10 +60,16 @@ var investigation = []event{
 
 func after(more ...event) []event { return append(append([]event{}, investigation...), more...) }
 
+// unfold opens the steps of the last turn, and what is folded in them.
 func unfold(p *browser.Page) {
-	p.Do("for (const d of document.querySelectorAll('details.call, details.reasoning')) d.open = true")
+	p.Until("all of the last turn is open", fmt.Sprintf(openAll, "article.assistant:last-of-type details"))
 	p.Sees("pre.diff .add", "128Mi")
 }
+
+// openAll opens what is folded; the expression holds once nothing is.
+const openAll = `(() => { const closed = [...document.querySelectorAll('%s')].filter((d) => !d.open && d.checkVisibility());
+	for (const d of closed) d.open = true;
+	return closed.length === 0; })()`
 
 var pending = event{"requires_action", fields{"historyVersion": 9, "deadline": noon.Add(20*time.Minute + 5*time.Second),
 	"message": "m-8", "toolCalls": []fields{
@@ -77,14 +87,16 @@ var states = []state{
 	{name: "an answer with calls", events: after(assistant(7, text("Done. The pod starts now.")), status("Waiting",
 		"Answered", 8, nil)),
 		sees: map[string]string{"article.assistant": "NetworkPluginNotReady", "th": "kubelet", "details.call": "done, 1.3 s",
-			"footer": "2.1k in, 312 out", "a.out": "release notes"},
+			".work > summary": "Ran 1 command, read 1 object · 3 min 0 s · 0.0222 USD", "footer": "4.3k in, 624 out",
+			".steps .facts": "2.1k in, 312 out", "a.out": "release notes"},
 		does: unfold, picture: "page-light", dark: "page-dark", phone: "page-phone"},
 	{name: "a reply under way", events: after(status("Running", "Generating", 7, fields{"attempt": 1}),
 		part(7, 1, fields{"type": "Reasoning", "text": "Is it enough?", "at": noon}),
 		part(7, 2, fields{"type": "Text", "id": "t", "text": "It **starts** now.\n\n- the pod\n"}),
 		part(7, 3, fields{"type": "ToolInput", "id": "c9", "name": "execute", "text": `{"command": "kubectl get p`})),
 		sees: map[string]string{"article.live strong": "starts", "article.live details.call": "is being written",
-			"#interrupt": "Stop"}},
+			"article.live .now": "writes",
+			"#interrupt":        "Stop"}},
 	{name: "a command that runs", events: after(
 		message(7, "Assistant", fields{"parts": []fields{call("c9", "execute", fields{"command": "make test"})}}),
 		status("Running", "ExecutingTools", 8, fields{"attempt": 1}),
@@ -153,9 +165,7 @@ var states = []state{
 			result("t5", "execute", fields{"success": false, "output": "", "exit_code": 1}), result("t6", "nothing",
 				strings.Repeat("x", 40_000))}}),
 		status("Running", "Generating", 3, nil)},
-		does: func(p *browser.Page) {
-			p.Do("for (const d of document.querySelectorAll('details.call')) d.open = true")
-		},
+		does: func(p *browser.Page) { p.Until("all is open", fmt.Sprintf(openAll, "details.call")) },
 		sees: map[string]string{".callbody h4": "Plan", ".callbody a": "triage-cni", ".callbody strong": "Yes.",
 			".callbody .settled": "Approved by anna: fine",
 			".term .ended":       "exit code 1",
@@ -165,6 +175,10 @@ var states = []state{
 			"finishReason": "max_tokens"}), status("Waiting", "MaxTokensReached", 2, fields{"message": "Raise maxOutputTokens"})},
 		sees: map[string]string{"footer .badge": "cut: it reached its limit of output tokens",
 			"#notices": "has a reply that was cut. Raise maxOutputTokens"}},
+	{name: "a text with tasks, headings and code", events: []event{user(0, "Plan it."), assistant(1, text(formatted)),
+		status("Waiting", "Answered", 2, nil)},
+		sees: map[string]string{".task": "read the code", ".task input[aria-label=done]:checked": "", "h4": "The plan",
+			"h5": "First", "code .hl-keyword": "func", "code .hl-string": `"hi"`, "code .hl-attr": "replicas"}},
 	{name: "a chat without messages", events: []event{status("Waiting", "AwaitingFirstMessage", 0, nil)},
 		sees: map[string]string{"#chat-standing": "waits for a first message"}},
 }
@@ -192,7 +206,7 @@ func TestEveryStateIsVisibleAndAccessible(t *testing.T) {
 			p.Do("location.hash = '#/demo/triage'")
 			if st.does != nil {
 				p.Sees("article", "")
-				p.Until("the transcript is there", "document.querySelectorAll('details.call').length > 0")
+				p.Until("the transcript is there", "document.querySelector('details.call, details.work:not([hidden])')")
 				st.does(p)
 			}
 			for at, words := range st.sees {

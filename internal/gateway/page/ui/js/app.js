@@ -3,14 +3,18 @@
 
 // The page: which namespace and chat it shows, and what holds its parts together. Its address says which.
 
-import { ask, whenUnauthorized, ofChat } from './api.js';
+import { ChatActions } from './actions.js';
+import { ask, whenUnauthorized } from './api.js';
 import { ChatView } from './chat.js';
-import { confirmed, newChat, signIn } from './dialogs.js';
-import { byId, el, onFrame } from './dom.js';
+import { newChat, signIn } from './dialogs.js';
+import { byId, el, onFrame, toast } from './dom.js';
 import { keepFocus } from './focus.js';
+import { Inbox } from './inbox.js';
 import { help, listen } from './keys.js';
 import { ChatList } from './list.js';
 import { tick } from './notices.js';
+import { Notifier, setUpNotifications } from './notify.js';
+import { isPinned } from './pins.js';
 import { begin, known, remember, use } from './session.js';
 import { themes } from './theme.js';
 
@@ -18,6 +22,11 @@ import { themes } from './theme.js';
 let list = null;
 /** @type {ChatView|null} */
 let view = null;
+/** @type {Inbox|null} what waits for people, while it is shown */
+let inbox = null;
+/** Where the address shows that: no chat has such a name. */
+const WAITING = '~waiting';
+let notifier = new Notifier((chat) => go(list?.namespace, chat));
 const lost = new Set();
 let login = 'token';
 
@@ -25,14 +34,14 @@ const address = (namespace, chat) => `#/${encodeURIComponent(namespace)}${chat ?
 const link = (chat) => address(list?.namespace ?? '', chat);
 
 function place() {
-  const [, namespace, chat] = location.hash.split('/').map((part) => {
+  const [, namespace, chat, message] = location.hash.split('/').map((part) => {
     try {
       return decodeURIComponent(part);
     } catch {
       return '';
     }
   });
-  return { namespace: namespace || '', chat: chat || '' };
+  return { namespace: namespace || '', chat: chat || '', message: message || '' };
 }
 
 /** Says whether the streams are there. */
@@ -48,8 +57,9 @@ function connection(which) {
 }
 
 function route() {
-  const { namespace, chat } = place();
+  const { namespace, chat, message } = place();
   if (!namespace) {
+    byId('list-empty').textContent = 'Type the name of a namespace to see its chats.';
     byId('namespace').focus();
     return;
   }
@@ -57,8 +67,10 @@ function route() {
   if (list?.namespace !== namespace) {
     list?.stop();
     lost.clear();
+    inbox = null;
+    notifier = new Notifier((name) => go(namespace, name));
     byId('namespace').value = namespace;
-    list = new ChatList(namespace, { changed: listChanged, state: connection('list'), link });
+    list = new ChatList(namespace, { changed: listChanged, state: connection('list'), link, menu: openMenu });
   }
   list.select(chat);
   if (view && (view.namespace !== namespace || view.chat !== chat)) {
@@ -66,17 +78,29 @@ function route() {
     lost.delete('chat');
     view = null;
   }
+  const waiting = chat === WAITING;
   document.body.dataset.view = chat ? 'chat' : 'list';
-  byId('chat').hidden = !chat;
+  byId('chat').hidden = !chat || waiting;
   byId('nothing').hidden = Boolean(chat);
-  if (chat && !view) {
+  byId('inbox').hidden = !waiting;
+  byId('waiting').href = link(WAITING);
+  inbox = waiting ? inbox ?? new Inbox(byId('inbox-rows'), namespace, link, (words) => toast(words, true)) : null;
+  listChanged();
+  if (chat && !waiting && !view) {
     view = new ChatView(namespace, chat, { link, below: (name) => list.below(name), summary: (name) => list.chats.get(name),
       state: connection('chat'), gone: () => { byId('notices').replaceChildren(el('p', { class: 'notice bad' }, 'This chat was deleted.')); } });
   }
+  view?.reveal(message);
 }
 
 function listChanged() {
   const waiting = list?.waiting ?? 0;
+  byId('waiting').hidden = waiting === 0 && !inbox;
+  byId('waiting').textContent = `${waiting} ${waiting === 1 ? 'chat waits' : 'chats wait'} for you`;
+  if (list?.synced) {
+    notifier.show(list.chats.values(), view?.chat ?? '');
+    inbox?.show(list.chats.values());
+  }
   document.title = `${waiting ? `(${waiting}) ` : ''}${view ? `${view.chat} · ` : ''}Parley`;
   if (view) onFrame(view.drawPresent);
 }
@@ -90,24 +114,40 @@ function go(namespace, chat) {
   if (namespace) location.hash = address(namespace, chat);
 }
 
-async function deleteChat() {
-  if (!view) return;
-  const { namespace, chat } = view;
-  if (!await confirmed(`Chat ${chat} is deleted with its messages and sub-chats.`, 'Delete the chat')) return;
-  await view.act('It was not deleted', async () => { await ask('DELETE', ofChat(namespace, chat)); go(namespace, ''); });
+/** What the open menu is about. @type {ChatActions|null} */
+let chosen = null;
+
+/** Says what the menu does to a chat, and puts it below the button that opens it. @param {string} chat @param {HTMLElement} at */
+function openMenu(chat, at) {
+  chosen = new ChatActions(list.namespace, chat, () => list.chats.get(chat));
+  const about = chosen.summary() ?? {};
+  const menu = byId('menu');
+  for (const [act, words] of [['suspend', about.suspended ? 'Resume' : 'Suspend'], ['archive', about.archived ? 'Unarchive' : 'Archive'],
+    ['pin', isPinned(list.namespace, chat) ? 'Unpin' : 'Pin to the top']]) {
+    menu.querySelector(`[data-act=${act}]`).textContent = words;
+  }
+  const { bottom, right } = at.getBoundingClientRect();
+  menu.style.inset = `${Math.max(8, Math.min(bottom, innerHeight - 420))}px auto auto ${Math.max(8, right - 230)}px`;
 }
 
 /** @type {Object<string, () => void>} what the buttons do */
 const acts = {
   new: () => { if (list) newChat(list.namespace, (chat) => go(list.namespace, chat)); },
   back: () => go(list?.namespace, ''),
-  interrupt: () => view?.request('Interrupt'),
-  compact: () => view?.request('Compact'),
-  clear: () => view?.request('Clear'),
-  title: () => view?.request('Title'),
-  suspend: () => view?.change({ suspend: !list?.chats.get(view.chat)?.suspended }),
-  archive: () => view?.change({ archived: !list?.chats.get(view.chat)?.archived }),
-  delete: deleteChat,
+  interrupt: () => view?.actions.request('Interrupt'),
+  rename: () => chosen.rename(),
+  pin: () => { chosen.pin(); list.redraw(); },
+  copy: () => chosen.copy(),
+  export: () => chosen.export(),
+  compact: () => chosen.request('Compact'),
+  clear: () => chosen.request('Clear'),
+  title: () => chosen.request('Title'),
+  suspend: () => chosen.change({ suspend: !chosen.summary()?.suspended }),
+  archive: () => chosen.change({ archived: !chosen.summary()?.archived }),
+  delete: async () => {
+    const { namespace, chat } = chosen;
+    if (await chosen.delete() && view?.chat === chat) go(namespace, '');
+  },
   help: () => help(shortcuts),
 };
 
@@ -122,7 +162,8 @@ const shortcuts = [
   { keys: ['n'], what: 'new chat', act: acts.new },
   { keys: ['e'], what: 'edit the message in focus, or the newest of a person', act: () => view?.editFocused() },
   { keys: ['.'], what: 'stop the turn under way', act: acts.interrupt },
-  { keys: ['a'], what: 'go to what waits for you; Enter approves', act: () => view?.approvals.first?.focus() },
+  { keys: ['a'], what: 'go to what waits for you; Enter approves', act: () => (inbox ?? view?.approvals)?.first?.focus() },
+  { keys: ['i'], what: 'all that waits for you', act: () => go(list?.namespace, WAITING) },
   { keys: ['?'], what: 'these keys', act: acts.help },
 ];
 
@@ -130,6 +171,7 @@ function wire() {
   themes();
   listen(shortcuts);
   keepFocus();
+  setUpNotifications();
   for (const control of document.querySelectorAll('[data-act]')) {
     control.addEventListener('click', () => {
       control.closest('[popover]')?.hidePopover();
@@ -138,8 +180,7 @@ function wire() {
   }
   byId('place').addEventListener('submit', (event) => { event.preventDefault(); go(byId('namespace').value.trim(), ''); });
   byId('namespace').addEventListener('change', () => go(byId('namespace').value.trim(), ''));
-  byId('chat').addEventListener('dragover', (event) => event.preventDefault());
-  byId('chat').addEventListener('drop', (event) => { event.preventDefault(); view?.composer.add(event.dataTransfer?.files); });
+  byId('menu-button').addEventListener('click', () => openMenu(view.chat, byId('menu-button')));
   window.addEventListener('hashchange', route);
   window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length) event.preventDefault(); });
   setInterval(tick, 1000);

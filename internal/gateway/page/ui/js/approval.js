@@ -3,9 +3,10 @@
 
 // Calls that wait for people or a client, with what will be done in view.
 
-import { create, newName, ofChat } from './api.js';
-import { button, el } from './dom.js';
-import { exactly, inputOf, labelled, summaryOf, text, verdict } from './call.js';
+import { ask, create, newName, ofChat } from './api.js';
+import { button, el, onEnter } from './dom.js';
+import { exactly, inputOf, labelled, summaryOf, verdict } from './call.js';
+import { diff } from './diff.js';
 import { keep, kept } from './drafts.js';
 import { link, markdown } from './markdown.js';
 import { countdown, parsed, plain } from './text.js';
@@ -24,8 +25,10 @@ export class ApprovalPanel {
     root.replaceChildren();
   }
 
-  /** @param {any} waiting @param {Map<string, import('./call.js').CallCard>} cards */
-  show(waiting, cards) {
+  /**
+   * @param {any} waiting @param {Map<string, import('./call.js').CallCard>} cards @param {any} [chat] if it was read already
+   */
+  show(waiting, cards, chat) {
     const version = waiting?.historyVersion ?? 0;
     if (version === this.version) {
       this.#decided(waiting?.toolCalls ?? []);
@@ -33,6 +36,7 @@ export class ApprovalPanel {
     }
     this.root.hidden = !waiting;
     this.root.replaceChildren();
+    this.chatRead = chat && Promise.resolve(chat);
     if (!waiting) {
       this.version = version;
       return;
@@ -54,25 +58,48 @@ export class ApprovalPanel {
   }
 
   #call(call) {
-    const form = el('section', { class: 'pending', 'data-call': call.id, 'aria-label': `call of ${plain(call.name)}` },
+    const form = el('div', { role: 'group', class: 'pending', 'data-call': call.id, 'aria-label': `call of ${plain(call.name)}` },
       el('h4', {}, plain(call.name)), ...what(call));
     const decide = el('div', { class: 'decide' });
     const fields = call.approvalCause === 'InputRequired' ? inputs(call) : null;
     const comment = kept(el('input', { type: 'text', placeholder: 'Comment', 'aria-label': 'A comment for the model' }),
       `comment/${call.id}`);
-    const act = (decision) => () => this.#decide(call, decision, comment.value, fields?.content(), decide);
-    decide.append(...(fields ? [fields.node] : []), el('div', { class: 'row' },
-      button(fields ? 'Answer' : 'Approve', act('Approve'), { class: 'primary' }), button('Deny', act('Deny')), comment));
+    const act = (decision, before) => () => this.#decide(call, decision,
+      { comment: comment.value, content: fields?.content(), before }, decide);
+    const always = button('Approve, and ask no more in this chat', act('Approve', () => this.#stopAsking(call.name)),
+      { hidden: true, title: `takes ${plain(call.name)} out of spec.tools.approval of the chat` });
+    if (!call.approvalCause) {
+      this.chatRead ??= this.#read();
+      this.chatRead.then((chat) => { always.hidden = !asksItself(chat, call.name); }, () => {});
+    }
+    decide.append(...(fields ? [fields.node, el('details', { class: 'dim' }, el('summary', {}, 'All of the question'),
+      exactly(call.inputRequests))] : []), el('div', { class: 'row' },
+      button(fields ? 'Answer' : 'Approve', act('Approve'), { class: 'primary' }), fields ? '' : always, button('Deny', act('Deny')), comment));
     form.append(decide);
     this.#settled(call, decide);
     return form;
   }
 
-  async #decide(call, decision, comment, content, at) {
+  #read() {
+    return ask('GET', ofChat(this.namespace, this.chat));
+  }
+
+  /** Lets the tool run in this chat without approval. @param {string} tool */
+  async #stopAsking(tool) {
+    const chat = await this.#read();
+    if (!asksItself(chat, tool)) return;
+    const approval = chat.spec.tools.approval.filter((name) => name !== tool);
+    await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion,
+      spec: { tools: { approval: approval.length ? approval : null } } });
+  }
+
+  async #decide(call, decision, { comment, content, before }, at) {
     for (const control of at.querySelectorAll('button')) control.disabled = true;
     try {
+      await before?.();
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
-        ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}), ...(content && decision === 'Approve' ? { content } : {}) });
+        ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}),
+        ...(content && decision === 'Approve' ? { content } : {}) });
       keep(`comment/${call.id}`, '');
       this.#settled({ ...call, decision: { decision } }, at);
     } catch (no) {
@@ -110,18 +137,24 @@ export class ApprovalPanel {
         this.failed(`The results were not taken: ${no.message}`);
       }
     }, { class: 'primary' });
-    return el('section', { class: 'pending', 'aria-label': 'results of a client' },
+    for (const { field } of fields) field.addEventListener('keydown', (event) => onEnter(event, () => send.click()));
+    return el('div', { role: 'group', class: 'pending', 'aria-label': 'results of a client' },
       ...fields.flatMap(({ call, field }) => [el('h4', {}, `${plain(call.name)} needs a result`), ...what(call),
         el('div', { class: 'decide' }, field)]), send);
   }
+}
+
+/** Whether it is the chat's own setting alone that calls of the tool wait. @param {any} chat @param {string} tool */
+function asksItself(chat, tool) {
+  return chat.spec?.tools?.approval?.includes(tool) && !chat.status?.settings?.fromClass?.includes('tools');
 }
 
 /** What will be done. */
 function what(call) {
   const out = [];
   if (CAUSES[call.approvalCause]) out.push(el('p', {}, CAUSES[call.approvalCause]));
-  if (call.proposal) return [...out, text(call.proposal)];
-  if (call.approvalCause === 'InputRequired') return [...out, labelled('All of the question', exactly(call.inputRequests))];
+  if (call.proposal) return [...out, diff(call.proposal)];
+  if (call.approvalCause === 'InputRequired') return out;
   if (call.kind === 'Client') return [...out, ...inputOf(call)];
   return [...out, ...summaryOf(call), labelled('All of the input', exactly(call.input))];
 }

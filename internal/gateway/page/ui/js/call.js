@@ -19,19 +19,25 @@ const STATES = {
 const MARKS = { writing: '…', called: '…', waits: '?', running: '●', ok: '✓', failed: '✗', none: '–' };
 
 export class CallCard {
-  /** @param {{id: string, name: string, input?: string, at?: string}} call @param {(chat: string) => string} chatLink */
-  constructor(call, chatLink) {
+  /**
+   * @param {{id: string, name: string, input?: string, at?: string}} call
+   * @param {{chatLink: (chat: string) => string, opened: Set<string>}} page opened has what people have unfolded
+   */
+  constructor(call, page) {
     this.call = call;
-    this.chatLink = chatLink;
+    this.page = page;
     this.state = 'called';
     this.mark = el('span', { class: 'mark', 'aria-hidden': 'true' });
     this.title = el('span', { class: 'tool' });
     this.brief = el('span', { class: 'brief' });
     this.said = el('span', { class: 'state' });
     this.body = el('div', { class: 'callbody' });
-    this.node = el('details', { class: 'call' },
+    this.node = el('details', { class: 'call', open: page.opened.has(call.id) },
       el('summary', {}, this.mark, this.title, this.brief, this.said), this.body);
-    this.node.addEventListener('toggle', () => this.#fill());
+    this.node.addEventListener('toggle', () => {
+      page.opened[this.node.open ? 'add' : 'delete'](call.id);
+      this.#fill();
+    });
     this.show(call);
   }
 
@@ -79,7 +85,7 @@ export class CallCard {
     const at = this.body.querySelector('pre.term');
     const follows = at && at.scrollTop + at.clientHeight >= at.scrollHeight - 8;
     const decision = this.call.decision ? [el('p', { class: 'settled' }, verdict(this.call.decision))] : [];
-    fill(this.body, ...decision, ...details(this.call, this.chatLink));
+    fill(this.body, ...decision, ...details(this.call, this.page.chatLink));
     const now = this.body.querySelector('pre.term');
     if (now && (follows || !at)) now.scrollTop = now.scrollHeight;
   }
@@ -96,6 +102,7 @@ function brief({ name, input }) {
   switch (name) {
     case 'execute': return given.command ?? '';
     case 'edit_files': return [...new Set((given.edits ?? []).map((edit) => edit.path))].join(', ');
+    case 'write_file': return given.path ?? '';
     case 'advisor': case 'ask_user_question': case 'propose_plan': return '';
     default: {
       const values = Object.values(given).filter((v) => ['string', 'number', 'boolean'].includes(typeof v));

@@ -3,7 +3,8 @@
 
 // One chat: what its stream tells, and what can be done with it.
 
-import { ask, inNamespace, newName, ofChat, ofMessage } from './api.js';
+import { attempt, ChatActions } from './actions.js';
+import { ask, inNamespace, ofChat, ofMessage } from './api.js';
 import { ApprovalPanel } from './approval.js';
 import { Composer } from './composer.js';
 import { confirmed } from './dialogs.js';
@@ -31,9 +32,11 @@ export class ChatView {
     Object.assign(this, { namespace, chat, page, story: new Story() });
     const tell = (words) => toast(words, true);
     this.tell = tell;
+    this.actions = new ChatActions(namespace, chat, () => page.summary(chat));
     this.transcript = new Transcript(byId('transcript'), {
-      chatLink: page.link, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
-      drawn: (node, entry) => { if (edited(entry.message.uid) && node.matches('.user, .note')) this.edit(entry, true); },
+      chatLink: page.link, messageLink: (name) => new URL(`${page.link(chat)}/${encodeURIComponent(name)}`, location.href).href,
+      turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
+      drawn: (node, entry) => { if (edited(namespace, entry.message.name) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
     });
     this.approvals = new ApprovalPanel(byId('approvals'), namespace, chat, tell);
@@ -43,10 +46,9 @@ export class ChatView {
     this.composer = new Composer(`${namespace}/${chat}/compose`, (body) => {
       this.outbox.send(body);
       this.transcript.toEnd();
-    }, tell);
-    this.drawHistory = () => this.#drawHistory();
+    }, { change: (spec) => this.actions.change(spec), request: (kind) => this.actions.request(kind), failed: tell });
     this.drawPresent = () => this.#drawPresent();
-    this.drawLive = () => this.transcript.syncLive(this.story);
+    this.drawLive = () => { if (!this.closed && this.story.whole) this.transcript.syncLive(this.story); };
     this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {
       begin: () => this.story.connected(),
       events: (list) => this.#events(list),
@@ -66,9 +68,8 @@ export class ChatView {
   #events(list) {
     const before = { phase: this.story.status?.phase, length: this.story.entries.length };
     const changed = new Set(list.map((event) => this.story.apply(event)));
-    if (changed.has('history')) onFrame(this.drawHistory);
-    else if (changed.has('live')) onFrame(this.drawLive);
     if (changed.has('present') || changed.has('history')) onFrame(this.drawPresent);
+    else if (changed.has('live')) onFrame(this.drawLive);
     this.#say(before);
   }
 
@@ -93,18 +94,12 @@ export class ChatView {
     fill(byId('transcript'), el('p', { class: 'empty' }, `This chat cannot be shown: ${why.message}`));
   }
 
-  #drawHistory() {
-    if (this.closed) return;
-    // A history that is being told again is drawn once it is whole.
-    if (this.story.whole) this.transcript.sync(this.story);
-    this.drawLive();
-    this.#drawPresent();
-  }
-
   #drawPresent() {
     if (this.closed) return;
     const { story } = this;
     this.outbox.settle();
+    // A history that is being told again is drawn once it is whole.
+    if (story.whole) this.transcript.sync(story);
     this.#head();
     showNotices(byId('notices'), story);
     this.approvals.show(story.waiting, this.transcript.cards);
@@ -112,12 +107,12 @@ export class ChatView {
       { namespace: this.namespace, chat: this.chat, tell: this.tell });
     byId('interrupt').hidden = !story.busy;
     byId('composer').hidden = story.deleted;
-    if (story.whole) this.transcript.sync(story);
     if (story.deleted) this.page.gone();
+    if (this.wanted) this.reveal(this.wanted);
   }
 
   #head() {
-    const { status } = this.story;
+    const { present: status } = this.story;
     const about = this.page.summary(this.chat) ?? {};
     byId('chat-title').textContent = clipped(about.title || this.chat, 200);
     byId('chat-name').textContent = about.title ? this.chat : '';
@@ -150,7 +145,7 @@ export class ChatView {
     const first = this.story.entries[0];
     if (!first || first.index === 0) return false;
     try {
-      const found = await ask('GET', `${ofChat(this.namespace, this.chat)}/messages?before=${encodeURIComponent(first.message.name)}`);
+      const found = await ask('GET', `${ofChat(this.namespace, this.chat)}/messages?limit=200&before=${encodeURIComponent(first.message.name)}`);
       const had = this.story.entries.length;
       this.story.prepend(found.messages);
       const added = this.story.entries.length - had;
@@ -167,7 +162,7 @@ export class ChatView {
     const at = this.transcript.items.find((item) => item.entry === entry)?.node;
     const hint = entry.message.visibility === 'Users' ? 'Only people read this.'
       : 'The conversation goes on from here: the replies behind it are generated again.';
-    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, uid: entry.message.uid, hint, restored },
+    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, hint, restored },
       this.tell);
   }
 
@@ -179,29 +174,15 @@ export class ChatView {
       : 'The message and all that follows it leave the conversation.';
     if (!await confirmed(message.visibility === 'Users' ? 'The note is deleted.' : question,
       generated ? 'Regenerate' : 'Delete')) return;
-    await this.act('It was not deleted', () => ask('DELETE', ofMessage(this.namespace, this.chat, message.name)));
+    await attempt('It was not deleted', () => ask('DELETE', ofMessage(this.namespace, this.chat, message.name)));
   }
 
-  /** Asks the chat for something once. @param {string} kind */
-  async request(kind) {
-    await this.act('Nothing was done', async () => {
-      const made = await ask('POST', `${ofChat(this.namespace, this.chat)}/requests`, { kind, token: newName('page') });
-      if (made.outcome === 'Refused') throw new Error(safe(made.message));
-      if (kind !== 'Interrupt') toast(made.outcome ? `${kind}: done.` : `${kind}: the chat has not acted yet.`);
-    });
-  }
-
-  /** @param {Object} spec */
-  async change(spec) {
-    await this.act('Nothing was changed', () => ask('PATCH', ofChat(this.namespace, this.chat), { spec }));
-  }
-
-  async act(failed, what) {
-    try {
-      await what();
-    } catch (no) {
-      this.tell(`${failed}: ${no.message}`);
-    }
+  /** Shows a message, now or once the history is there. @param {string} message */
+  async reveal(message) {
+    this.wanted = message;
+    if (!message || !this.story.whole) return;
+    this.wanted = '';
+    if (!await this.transcript.reveal(message)) toast('This message is not part of the conversation.', true);
   }
 
   /** Moves among the messages. @param {number} by */

@@ -4,7 +4,8 @@
 // Dialogs: questions before something is lost, a new chat, a token.
 
 import { ask, create, inNamespace, newName } from './api.js';
-import { button, byId, el } from './dom.js';
+import { EFFORTS, MODES } from './commands.js';
+import { button, byId, el, onEnter } from './dom.js';
 import { keep, kept } from './drafts.js';
 import { plain } from './text.js';
 
@@ -27,26 +28,64 @@ export function confirmed(question, yes) {
   });
 }
 
+/** @param {string} title @param {string} label @param {string} value @returns {Promise<string|null>} null: nothing is to change */
+export function promptFor(title, label, value) {
+  return new Promise((resolve) => {
+    const field = el('input', { type: 'text' });
+    field.value = value;
+    const form = el('form', { method: 'dialog' }, el('label', {}, label, field), el('div', { class: 'row' },
+      el('button', { class: 'primary' }, 'Save'), button('Cancel', () => shown.close())));
+    const shown = dialog(title, form);
+    form.addEventListener('submit', () => resolve(field.value));
+    shown.addEventListener('close', () => resolve(null));
+    field.select();
+  });
+}
+
+/** What a list that people type names, with commas or spaces between. */
+const namesIn = (field) => field.value.split(/[\s,]+/).filter(Boolean);
+
 /** @param {string} namespace @param {(chat: string) => void} created */
 export async function newChat(namespace, created) {
   const key = `${namespace}/new`;
-  const name = el('input', { type: 'text', placeholder: 'made up', maxlength: 200, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' });
-  const prompt = kept(el('textarea', { rows: 6, required: true }), key);
-  const model = el('select', {}, el('option', { value: '' }, 'the default one'));
-  const klass = el('select', {}, el('option', { value: '' }, 'the default one'));
+  const text = (placeholder, more = {}) => el('input', { type: 'text', placeholder, ...more });
+  const choice = (...values) => el('select', {}, el('option', { value: '' }, 'default'), ...values.map((value) => el('option', {}, value)));
+  const name = text('made up', { maxlength: 200, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' });
+  const prompt = kept(el('textarea', { rows: 4, required: true }), key);
+  const model = choice();
+  const klass = choice();
+  const about = el('p', { class: 'dim' });
+  const effort = choice(...EFFORTS);
+  const mode = choice(...MODES);
+  const system = kept(el('textarea', { rows: 3 }), `${key}/system`);
+  const template = text('a PodTemplate, such as go', { maxlength: 253 });
+  const allow = text('all, or names such as execute, read_file');
+  const approval = text('none, or names such as execute, k8s_*');
   const wrong = el('p', { class: 'warning', role: 'alert' });
-  const form = el('form', { method: 'dialog' }, el('label', {}, 'First message', prompt), el('label', {}, 'Model', model),
-    el('label', {}, 'Class', klass), el('label', {}, 'Name', name), wrong,
+  const form = el('form', { method: 'dialog' }, el('label', {}, 'First message', prompt), el('label', {}, 'Class', klass), about,
+    el('label', {}, 'Model', model), el('label', {}, 'Name', name),
+    el('details', {}, el('summary', {}, 'More settings'), el('label', {}, 'System prompt', system), el('label', {}, 'Workspace', template),
+      el('label', {}, 'Tools', allow), el('label', {}, 'Tools whose calls wait for approval', approval), el('label', {}, 'Mode', mode),
+      el('label', {}, 'Effort', effort)), wrong,
     el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Begin'), button('Cancel', () => shown.close())));
   const shown = dialog(`A new chat in ${namespace}`, form);
   prompt.focus();
+  const specOf = () => {
+    const tools = { ...(namesIn(allow).length && { allow: namesIn(allow) }),
+      ...(namesIn(approval).length && { approval: namesIn(approval) }) };
+    return { prompt: prompt.value, ...(model.value && { modelConfigRef: { name: model.value } }),
+      ...(klass.value && { chatClassName: klass.value }), ...(system.value.trim() && { systemPrompt: system.value }),
+      ...(template.value.trim() && { workspace: { podTemplateRef: { name: template.value.trim() } } }),
+      ...(Object.keys(tools).length && { tools }), ...(mode.value && { mode: mode.value }),
+      ...(effort.value && { reasoningEffort: effort.value }) };
+  };
   const begin = async () => {
     const chosen = name.value || newName('chat');
-    const spec = { prompt: prompt.value, ...(model.value ? { modelConfigRef: { name: model.value } } : {}),
-      ...(klass.value ? { chatClassName: klass.value } : {}) };
     try {
-      await create(`${inNamespace(namespace)}/chats`, { name: chosen, spec }, (no) => { wrong.textContent = `${no.message} It is tried again.`; });
+      await create(`${inNamespace(namespace)}/chats`, { name: chosen, spec: specOf() },
+        (no) => { wrong.textContent = `${no.message} It is tried again.`; });
       keep(key, '');
+      keep(`${key}/system`, '');
       shown.close();
       created(chosen);
     } catch (no) {
@@ -54,14 +93,21 @@ export async function newChat(namespace, created) {
     }
   };
   form.addEventListener('submit', (event) => { event.preventDefault(); begin(); });
-  prompt.addEventListener('keydown', (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) begin(); });
+  prompt.addEventListener('keydown', (event) => onEnter(event, () => form.requestSubmit()));
   options(model, `${inNamespace(namespace)}/modelconfigs`, 'modelConfigs');
-  options(klass, `${inNamespace(namespace)}/chatclasses`, 'chatClasses');
+  const classes = options(klass, `${inNamespace(namespace)}/chatclasses`, 'chatClasses');
+  const describe = async () => {
+    const found = (await classes).find((one) => (klass.value ? one.name === klass.value : one.default));
+    about.textContent = found ? plain([klass.value ? '' : `${found.name}:`, found.description].filter(Boolean).join(' ')) : '';
+  };
+  klass.addEventListener('change', describe);
+  describe();
 }
 
 async function options(select, path, field) {
   const found = await ask('GET', path).catch(() => ({ [field]: [] }));
   for (const one of found[field]) if (!one.disabled) select.append(el('option', { value: one.name }, plain(one.name)));
+  return found[field];
 }
 
 /** Asks for a token until there is one. @param {string} why @param {(token: string, keep: boolean) => void} given */

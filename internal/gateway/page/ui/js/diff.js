@@ -6,7 +6,8 @@
 import { el } from './dom.js';
 import { plain } from './text.js';
 
-const MOST = 2000;
+/** More than the input of a call that people decide about can have. */
+const MOST = 20_000;
 const KINDS = { '+': 'add', '-': 'del', '@': 'hunk' };
 
 /** A unified diff. @param {string} unified */

@@ -32,6 +32,41 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
 }
 
+/**
+ * Gives a parent these children. Those that it has already stay where they are as far as possible, and keep the focus.
+ * @param {Element} parent @param {Node[]} nodes
+ */
+export function arrange(parent, nodes) {
+  nodes.forEach((node, i) => { if (parent.childNodes[i] !== node) parent.insertBefore(node, parent.childNodes[i] ?? null); });
+  while (parent.childNodes.length > nodes.length) parent.lastChild.remove();
+}
+
+/**
+ * Acts if Enter sends: with Shift it makes a line, and on a phone, whose keyboard has no Shift+Enter, it always does.
+ * @param {KeyboardEvent} event @param {() => void} act
+ */
+export function onEnter(event, act) {
+  const held = event.ctrlKey || event.metaKey;
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing || (!held && matchMedia('(pointer: coarse)').matches)) return;
+  event.preventDefault();
+  act();
+}
+
+/** A button that copies a text. @param {string} label @param {() => string|Promise<string>} text @param {string} what it does */
+export function copyButton(label, text, what) {
+  const copy = button(label, async () => {
+    try {
+      await navigator.clipboard.writeText(await text());
+      copy.textContent = 'Copied';
+      announce('Copied.');
+      setTimeout(() => { copy.textContent = label; }, 2000);
+    } catch (no) {
+      toast(`Nothing was copied: ${no.message}`, true);
+    }
+  }, { class: 'copy quiet', 'aria-label': what });
+  return copy;
+}
+
 /** @param {string} id @returns {any} the element that index.html has */
 export function byId(id) {
   return document.getElementById(id);

@@ -5,21 +5,21 @@
 // meanwhile.
 
 import { ask, ofMessage } from './api.js';
-import { button, byId, el } from './dom.js';
+import { button, byId, el, onEnter } from './dom.js';
 import { draft, keep, kept } from './drafts.js';
 import { wordsOf } from './message.js';
 
-export const editKey = (uid) => `edit/${uid}`;
+const editKey = (namespace, name) => `edit/${namespace}/${name}`;
 
 /**
  * @param {HTMLElement} at in which the editor stands; its other children are hidden meanwhile
- * @param {{namespace: string, chat: string, name: string, uid: string, hint: string, restored?: boolean}} of restored: nobody
+ * @param {{namespace: string, chat: string, name: string, hint: string, restored?: boolean}} of restored: nobody
  *   asks for it now, and the focus stays with what somebody does
  * @param {(words: string) => void} failed
  */
 export async function edit(at, of, failed) {
   if (at.querySelector(':scope > .editor')) return;
-  const key = editKey(of.uid);
+  const key = editKey(of.namespace, of.name);
   let found;
   try {
     found = await ask('GET', ofMessage(of.namespace, of.chat, of.name));
@@ -54,7 +54,7 @@ export async function edit(at, of, failed) {
     el('div', { class: 'row' }, button('Save', save, { class: 'primary' }), button('Cancel', close)));
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') close();
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) save();
+    onEnter(event, save);
   });
   for (const child of rest) child.hidden = true;
   at.append(form);
@@ -70,7 +70,7 @@ async function latest(of, found) {
     ? now.metadata.resourceVersion : found.metadata.resourceVersion;
 }
 
-/** Whether somebody was editing a message. @param {string} uid */
-export function edited(uid) {
-  return draft(editKey(uid)) !== '';
+/** Whether somebody was editing a message, which may have left the queue since. @param {string} namespace @param {string} name */
+export function edited(namespace, name) {
+  return draft(editKey(namespace, name)) !== '';
 }

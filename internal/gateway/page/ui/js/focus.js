@@ -12,6 +12,7 @@ import { byId } from './dom.js';
  */
 const NEXT = {
   '#approvals': () => byId('approvals'),
+  '#inbox': () => byId('inbox'),
   '#chats': () => document.querySelector('#chats a[aria-current]') ?? byId('filter'),
 };
 

@@ -43,8 +43,9 @@ export function help(shortcuts) {
       // It counts no longer than this page.
     }
   });
-  const rows = [...shortcuts.map(({ keys, what }) => [keys.join(' or '), what]), ['Enter', 'send what was typed'],
-    ['Shift+Enter', 'another line'], ['Ctrl+Enter', 'send, and stop the turn under way; save an edit'], ['Escape', 'leave a field']];
+  const rows = [...shortcuts.map(({ keys, what }) => [keys.join(' or '), what]), ['Enter', 'send what was typed, save an edit'],
+    ['/', 'at the beginning of a message: a command'],
+    ['Shift+Enter', 'another line'], ['Ctrl+Enter', 'send, and stop the turn under way'], ['Escape', 'leave a field']];
   const shown = dialog('Keys', el('dl', { class: 'keys' }, ...rows.flatMap(([keys, what]) => [el('dt', {}, el('kbd', {}, keys)),
     el('dd', {}, what)])), el('label', { class: 'check' }, box, ' Single keys do something'),
   el('div', { class: 'row' }, el('button', { type: 'button', class: 'primary', on: { click: () => shown.close() } }, 'Close')));

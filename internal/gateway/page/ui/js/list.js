@@ -4,18 +4,21 @@
 // The chats of a namespace, live: those that wait for people first, then those where something has happened last.
 
 import { inNamespace } from './api.js';
-import { byId, el, onFrame } from './dom.js';
+import { arrange, button, byId, el, onFrame } from './dom.js';
+import { notificationsEnabled } from './notify.js';
+import { isPinned } from './pins.js';
 import { follow } from './stream.js';
-import { ago, clipped, money, safe } from './text.js';
+import { ago, clipped, money, plain } from './text.js';
 import { mark, standing } from './words.js';
 
 export class ChatList {
-  /** @param {string} namespace @param {{changed: () => void, state: Function, link: (chat: string) => string}} page */
+  /** @param {string} namespace @param {{changed: () => void, state: Function, link: (chat: string) => string, menu: Function}} page */
   constructor(namespace, page) {
     Object.assign(this, { namespace, page, chats: new Map(), told: null, filter: '', current: '', rows: new Map(), synced: false });
     this.draw = () => this.#draw();
     this.stop = follow(`${inNamespace(namespace)}/chats?watch`, {
       events: (list) => { for (const event of list) this.#apply(event); onFrame(this.draw); this.page.changed(); },
+      staysAwake: notificationsEnabled,
       state: (state, why) => { this.refused = state === 'refused' ? why : null; page.state(state, why); onFrame(this.draw); },
     });
     byId('filter').oninput = (event) => { this.filter = event.target.value.toLowerCase(); onFrame(this.draw); };
@@ -43,6 +46,11 @@ export class ChatList {
     onFrame(this.draw);
   }
 
+  /** Draws again what a person has changed. */
+  redraw() {
+    onFrame(this.draw);
+  }
+
   /** @param {string} chat @returns {any[]} its sub-chats, the oldest first */
   below(chat) {
     return [...this.chats.values()].filter((c) => c.parent === chat)
@@ -67,13 +75,11 @@ export class ChatList {
 
   #draw() {
     const root = byId('chats');
-    const order = [...this.chats.values()].filter((chat) => !chat.parent || !this.chats.has(chat.parent)).sort(later);
+    const order = [...this.chats.values()].filter((chat) => !chat.parent || !this.chats.has(chat.parent))
+      .sort((a, b) => later(this.namespace, a, b));
     const rows = order.flatMap((chat) => this.#rows(chat, 0));
-    const wanted = rows.map(({ chat, depth }) => this.#row(chat, depth));
-    // Elements stay where they are as long as they may, so that whoever has one in focus keeps it.
-    wanted.forEach((li, i) => { if (root.children[i] !== li) root.insertBefore(li, root.children[i] ?? null); });
-    while (root.children.length > wanted.length) root.lastChild.remove();
-    byId('list-empty').textContent = this.#empty(wanted.length);
+    arrange(root, rows.map(({ chat, depth }) => this.#row(chat, depth)));
+    byId('list-empty').textContent = this.#empty(rows.length);
   }
 
   #empty(shown) {
@@ -92,30 +98,40 @@ export class ChatList {
   #row(chat, depth) {
     const known = this.rows.get(chat.name);
     const current = chat.name === this.current;
-    const shown = JSON.stringify([chat, depth, current]);
+    const pinned = isPinned(this.namespace, chat.name);
+    const shown = JSON.stringify([chat, depth, current, pinned]);
     if (known?.shown === shown) return known.li;
-    const link = el('a', { href: this.page.link(chat.name), 'data-chat': chat.name, 'aria-current': current ? 'page' : null },
-      el('span', { class: 'top' }, el('span', { class: 'title' }, clipped(chat.title || chat.name, 80)),
-        el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
-      el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
-      chat.queued ? el('span', { class: 'count' }, `${chat.queued} queued`) : '',
-      el('span', { class: 'meta' }, [chat.title ? clipped(chat.name, 40) : '', clipped(chat.model ?? '', 60),
-        ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · ')),
-      chat.lastReply || chat.turn?.summary
-        ? el('span', { class: 'last' }, clipped(chat.turn?.summary || chat.lastReply, 120)) : '');
+    const title = clipped(chat.title || chat.name, 80);
+    const link = el('a', { href: this.page.link(chat.name), 'data-chat': chat.name, title: plain(chat.name),
+      'aria-current': current ? 'page' : null },
+    el('span', { class: 'top' }, el('span', { class: 'title' }, pinned ? '★ ' : '', title),
+      el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
+    el('span', { class: 'top' }, el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
+      el('span', { class: 'meta' }, [chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
+        ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · '))),
+    chat.lastReply || chat.turn?.summary
+      ? el('span', { class: 'last' }, clipped(unmarked(chat.turn?.summary || chat.lastReply), 120)) : '');
+    const more = button('⋯', () => this.page.menu(chat.name, more), { class: 'more quiet', 'aria-label': `Actions of ${title}` });
+    more.popoverTargetElement = byId('menu');
     const li = known?.li ?? el('li');
     li.className = `depth${Math.min(depth, 3)}${chat.archived ? ' archived' : ''}`;
-    const focused = li.contains(document.activeElement);
-    li.replaceChildren(link);
+    const focused = li.contains(document.activeElement) && li.querySelector('a') === document.activeElement;
+    li.replaceChildren(link, more);
     if (focused) link.focus();
     this.rows.set(chat.name, { li, shown });
     return li;
   }
 }
 
-function later(a, b) {
+function later(namespace, a, b) {
   const urgent = Number(mark(b) === 'act') - Number(mark(a) === 'act');
+  const pinned = Number(isPinned(namespace, b.name)) - Number(isPinned(namespace, a.name));
   const archived = Number(Boolean(a.archived)) - Number(Boolean(b.archived));
-  return urgent || archived || String(b.since ?? b.createdAt).localeCompare(String(a.since ?? a.createdAt))
+  return urgent || pinned || archived || String(b.since ?? b.createdAt).localeCompare(String(a.since ?? a.createdAt))
     || a.name.localeCompare(b.name);
+}
+
+/** A line of Markdown without its marks. */
+function unmarked(text) {
+  return text.replace(/(^|\s)#{1,6}\s+|\*\*|`/g, '$1');
 }

@@ -7,13 +7,12 @@ import { el } from './dom.js';
 import { CallCard } from './call.js';
 import { Growing } from './markdown.js';
 import { sourcesOf } from './message.js';
-import { safe } from './text.js';
 
 export class LiveView {
-  /** @param {{chatLink: (chat: string) => string}} page */
+  /** @param {{chatLink: (chat: string) => string, opened: Set<string>}} page */
   constructor(page) {
     this.page = page;
-    this.node = el('article', { class: 'msg assistant live', tabindex: -1, 'aria-label': 'The reply under way', hidden: true });
+    this.node = el('div', { class: 'body' });
     this.clear();
   }
 
@@ -23,14 +22,13 @@ export class LiveView {
     this.shown = new Map();
     this.cards = new Map();
     this.node.replaceChildren();
-    this.node.hidden = true;
   }
 
   /**
    * @param {import('./story.js').Story['live']} live
-   * @param {Map<string, CallCard>} cards of the messages that are committed @param {string} model
+   * @param {Map<string, CallCard>} cards of the calls that are committed
    */
-  show(live, cards, model) {
+  show(live, cards) {
     const attempt = live ? `${live.version}.${live.attempt}` : '';
     if (attempt !== this.attempt) {
       this.clear();
@@ -43,14 +41,9 @@ export class LiveView {
         const { state, at, until, output, result, isError } = block;
         committed.show({ state: result === undefined && state === 'writing' ? 'running' : state, at, until, output,
           ...(result === undefined ? {} : { result, isError }) });
-        committed.provisional = true;
         continue;
       }
       this.#one(block, live.blocks.at(-1) === block);
-    }
-    if (this.shown.size > 0 && this.node.hidden) {
-      this.node.prepend(el('header', {}, el('h3', {}, safe(model || 'Model'))));
-      this.node.hidden = false;
     }
   }
 
@@ -58,6 +51,8 @@ export class LiveView {
     let view = this.shown.get(block);
     if (!view) {
       view = this.#made(block);
+      // Reasoning is over once something follows it.
+      for (const at of this.node.querySelectorAll('.reasoning [data-since]')) at.removeAttribute('data-since');
       this.shown.set(block, view);
       this.node.append(view.node);
     } else if (!newest && block.type !== 'Call') return;
@@ -78,7 +73,7 @@ export class LiveView {
       }
       case 'Source': return { node: sourcesOf([{ url: block.url, title: block.name }]), show: () => {} };
       default: {
-        const card = new CallCard({ ...block }, this.page.chatLink);
+        const card = new CallCard({ ...block }, this.page);
         this.cards.set(block.id, card);
         return { node: card.node, show: (b) => card.show(b) };
       }

@@ -5,7 +5,8 @@
 // between that could hold something else. Images are links, because loading one tells its host that it was looked at.
 
 import markdownit from '../vendor/markdown-it.esm.min.mjs';
-import { button, el } from './dom.js';
+import { colour } from './colours.js';
+import { copyButton, el } from './dom.js';
 import { safe } from './text.js';
 
 const md = markdownit({ html: false, linkify: true, breaks: false, typographer: false });
@@ -57,7 +58,7 @@ export class Growing {
       this.finished = this.node.childNodes.length;
       this.done += lineStart(rest, tokens[last].map[0]);
     }
-    build(this.node, tokens.slice(Math.max(0, last)), { ...this.outline });
+    build(this.node, tokens.slice(Math.max(0, last)), { ...this.outline, grows: true });
   }
 }
 
@@ -68,11 +69,11 @@ function lineStart(text, line) {
   return at;
 }
 
-/** Appends the elements of tokens. @param {{level: number}} outline the heading before; none leaves a level out */
+/** Appends the elements of tokens. @param {{level: number, grows?: boolean}} outline the heading before; none leaves a level out */
 function build(root, tokens, outline) {
   const stack = [root];
   const top = () => stack.at(-1);
-  for (const token of tokens) {
+  for (const [i, token] of tokens.entries()) {
     if (token.nesting < 0) {
       stack.pop();
       continue;
@@ -88,8 +89,18 @@ function build(root, tokens, outline) {
     }
     const node = nodeOf(token, outline);
     (token.type === 'table_open' ? wrap(top()) : top()).append(node);
+    if (token.type === 'list_item_open') task(node, tokens[i + 2]?.children?.[0]);
     if (token.nesting > 0) stack.push(node);
   }
+}
+
+/** Shows the box of a task. @param {HTMLElement} item of a list @param {any} first token within it */
+function task(item, first) {
+  const [mark, done] = first?.type === 'text' ? /^\[([ xX])\]\s+/.exec(first.content) ?? [] : [];
+  if (!mark) return;
+  first.content = first.content.slice(mark.length);
+  item.className = 'task';
+  item.append(el('input', { type: 'checkbox', disabled: true, checked: done !== ' ', 'aria-label': done === ' ' ? 'to do' : 'done' }), ' ');
 }
 
 /** A table scrolls within itself. */
@@ -108,7 +119,7 @@ function nodeOf(token, outline) {
     case 'hardbreak': return el('br');
     case 'hr': return el('hr');
     case 'code_inline': return el('code', {}, token.content);
-    case 'fence': case 'code_block': return code(token.content, token.info);
+    case 'fence': case 'code_block': return code(token.content, token.info, !outline.grows);
     case 'heading_open':
       outline.level = Math.min(6, Number(token.tag.slice(1)) + TOP, outline.level + 1);
       return el(`h${outline.level}`);
@@ -120,15 +131,13 @@ function nodeOf(token, outline) {
   }
 }
 
-/** @param {string} text @param {string} info what the fence says of it */
-export function code(text, info = '') {
+/** @param {string} text @param {string} info what the fence says of it @param {boolean} [coloured] */
+export function code(text, info = '', coloured = true) {
   const language = safe(info.trim().split(/\s+/)[0] || '').slice(0, 30);
-  const copy = button('Copy', async () => {
-    await navigator.clipboard.writeText(text);
-    copy.textContent = 'Copied';
-  }, { class: 'copy quiet', 'aria-label': 'Copy the code' });
-  return el('div', { class: 'code' }, el('div', { class: 'bar' }, el('span', {}, language), copy),
-    el('pre', { tabindex: 0 }, el('code', {}, text.replace(/\n$/, ''))));
+  const copy = copyButton('Copy', () => text, 'Copy the code');
+  const shown = el('code', {}, text.replace(/\n$/, ''));
+  if (coloured) colour(shown, shown.textContent, language);
+  return el('div', { class: 'code' }, el('div', { class: 'bar' }, el('span', {}, language), copy), el('pre', { tabindex: 0 }, shown));
 }
 
 /** @param {string|null} href @returns {URL|null} where a link leads, if that is a place that links may lead to */

@@ -1,17 +1,16 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// One message of the transcript.
+// Messages of the transcript. turn.js puts those of models together.
 
-import { button, el } from './dom.js';
+import { button, copyButton, el } from './dom.js';
 import { CallCard } from './call.js';
+import { IMAGES, save } from './files.js';
 import { link, markdown } from './markdown.js';
-import { money, person, plain, safe, took, tokens, when } from './text.js';
+import { person, plain, safe, took, tokens, when } from './text.js';
+import { costOf } from './work.js';
 
-/** Images that a browser shows without running what is in them. */
-const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
-
-const GIVEN_UP = {
+const CANCELED = {
   Cancelled: 'cancelled', Interrupted: 'interrupted', TimedOut: 'nobody answered in time', Failed: 'the turn failed',
   Edited: 'a message was edited or deleted',
 };
@@ -23,47 +22,46 @@ export function wordsOf(message) {
 }
 
 /**
+ * A message of a person, a note, or a summary of the context.
  * @param {import('./story.js').Entry} entry
- * @param {{cards: Map<string, CallCard>, chatLink: (chat: string) => string, edit: Function, remove: Function}} page
+ * @param {{chatLink: (chat: string) => string, messageLink: (name: string) => string, edit: Function, remove: Function}} page
  * @returns {HTMLElement}
  */
 export function messageNode(entry, page) {
   const { message } = entry;
   const role = message.visibility === 'Users' ? 'note' : message.role.toLowerCase();
-  const node = el('article', { class: `msg ${role}`, tabindex: -1, 'data-name': message.name, 'data-role': role });
-  node.setAttribute('aria-label', `${authorOf(message, role)}, ${when(message.createdAt)}`);
-  if (role === 'tool') {
-    node.append(...resultsOf(message, page));
-    node.hidden = node.childNodes.length === 0;
-    return node;
-  }
-  node.append(head(message, role, entry, page));
-  if (message.callsCanceledReasonBefore) giveUp(page.cards, message.callsCanceledReasonBefore);
+  const author = { note: `Note of ${person(message.createdBy) || 'somebody'}`, system: 'Summary' }[role]
+    ?? (person(message.createdBy) || 'User');
   const body = el('div', { class: 'body' });
   if (role === 'system') body.append(summary(message, page));
   else if (message.visibility === 'Model') body.append(el('p', { class: 'dim' }, 'Said to the model alone.'));
   else body.append(...bodyOf(message, page));
-  node.append(body, foot(message));
-  return node;
+  return el('article', { class: `msg ${role}`, tabindex: -1, 'data-name': message.name,
+    'aria-label': `${author}, ${when(message.createdAt)}` }, head(message, role, author, entry, page), body, footer([message]));
 }
 
-function authorOf(message, role) {
-  if (role === 'user') return person(message.createdBy) || 'User';
-  if (role === 'note') return `Note of ${person(message.createdBy) || 'somebody'}`;
-  if (role === 'system') return 'Summary';
-  return safe(message.model?.name || 'Model');
-}
-
-function head(message, role, entry, page) {
+function head(message, role, author, entry, page) {
   const edited = message.editedBy ? el('span', { class: 'dim', title: safe(message.editedBy) },
     `edited by ${person(message.editedBy)}`) : null;
   const tools = el('div', { class: 'tools' });
-  if (role === 'user' || role === 'note') tools.append(button('Edit', () => page.edit(entry), { class: 'quiet' }));
-  tools.append(button('Copy', () => navigator.clipboard.writeText(wordsOf(message)), { class: 'quiet' }));
-  const words = role === 'assistant' ? 'Regenerate' : 'Delete';
-  if (role !== 'system') tools.append(button(words, () => page.remove(entry), { class: 'quiet' }));
-  return el('header', {}, el('h3', { title: safe(message.createdBy || message.model?.config || '') }, authorOf(message, role)),
+  if (role !== 'system') tools.append(button('Edit', () => page.edit(entry), { class: 'quiet' }));
+  tools.append(copyButton('Copy', () => wordsOf(message), 'Copy the message'),
+    copyButton('Link', () => page.messageLink(message.name), 'Copy a link to the message'));
+  if (role !== 'system') tools.append(button('Delete', () => page.remove(entry), { class: 'quiet' }));
+  return el('header', {}, el('h3', { title: safe(message.createdBy ?? '') }, author),
     el('time', { datetime: message.createdAt }, when(message.createdAt)), edited, tools);
+}
+
+/**
+ * What a message shows within a turn. Results go to the cards of their calls.
+ * @param {import('./story.js').Entry} entry @param {{cards: Map<string, CallCard>}} page @returns {Node[]}
+ */
+export function stepContent({ message }, page) {
+  switch (message.role) {
+    case 'Tool': return resultsOf(message, page);
+    case 'System': return [summary(message, page)];
+    default: return bodyOf(message, page);
+  }
 }
 
 /** The parts of a message, in their order. @returns {Node[]} */
@@ -119,7 +117,7 @@ const REFUSALS = {
 
 function cardOf(part, page) {
   const { toolCall } = part;
-  const card = new CallCard({ id: toolCall.id, name: toolCall.name, input: toolCall.input ?? '' }, page.chatLink);
+  const card = new CallCard({ id: toolCall.id, name: toolCall.name, input: toolCall.input ?? '' }, page);
   card.set(toolCall.refusal ? 'failed' : 'called', REFUSALS[toolCall.refusal]);
   page.cards.set(toolCall.id, card);
   return card;
@@ -133,7 +131,7 @@ function resultsOf(message, page) {
     if (!result) continue;
     let card = page.cards.get(result.id);
     if (!card) {
-      card = new CallCard({ id: result.id, name: result.name, input: '' }, page.chatLink);
+      card = new CallCard({ id: result.id, name: result.name, input: '' }, page);
       page.cards.set(result.id, card);
       alone.push(card.node);
     }
@@ -144,9 +142,9 @@ function resultsOf(message, page) {
 }
 
 /** @param {Map<string, CallCard>} cards @param {string} why those without a result will get none */
-export function giveUp(cards, why) {
+export function cancelCalls(cards, why) {
   for (const card of cards.values()) {
-    if (card.call.result === undefined && card.state !== 'none') card.set('none', `no result: ${GIVEN_UP[why] ?? safe(why)}`);
+    if (card.call.result === undefined && card.state !== 'none') card.set('none', `no result: ${CANCELED[why] ?? safe(why)}`);
   }
 }
 
@@ -169,18 +167,11 @@ function file(given) {
     return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)}`,
       ref ? `, in ConfigMap ${safe(ref.name)}, key ${safe(ref.key)}` : '');
   }
-  const save = button(`Save ${name}`, () => download(given), { class: 'quiet' });
-  if (!IMAGES.includes(given.mediaType)) return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `, save);
+  const bytes = () => Uint8Array.from(atob(given.data), (character) => character.charCodeAt(0));
+  const saving = button(`Save ${name}`, () => save(given.name, bytes()), { class: 'quiet' });
+  if (!IMAGES.includes(given.mediaType)) return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `, saving);
   return el('figure', { class: 'file' },
-    el('img', { src: `data:${given.mediaType};base64,${given.data}`, alt: name, loading: 'lazy' }), el('figcaption', {}, name, ' ', save));
-}
-
-function download({ name, data }) {
-  const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-  // Whatever it says that it is: it is saved, and not shown.
-  const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }));
-  el('a', { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+    el('img', { src: `data:${given.mediaType};base64,${given.data}`, alt: name, loading: 'lazy' }), el('figcaption', {}, name, ' ', saving));
 }
 
 /** How a reply ended that is not simply complete. */
@@ -189,20 +180,20 @@ const OUTCOMES = {
   Paused: 'paused by the provider',
 };
 
-/** What a reply cost, and what is to be known of it. */
-function foot(message) {
-  const node = el('footer', {});
-  const { usage, cost, outcome } = message;
-  if (outcome === 'Interrupted') node.append(el('span', { class: 'badge warn' }, 'interrupted'));
-  if (message.truncated) node.append(el('span', { class: 'badge warn' }, 'cut at what a message holds'));
-  const note = OUTCOMES[message.replyOutcome];
-  if (note) node.append(el('span', { class: 'badge warn', title: safe(message.finishReason ?? '') }, note));
-  if (usage) {
-    node.append(el('span', { title: 'tokens read and written' },
-      `${tokens(usage.inputTokens ?? 0)} in, ${tokens(usage.outputTokens ?? 0)} out`));
-    if (usage.cacheReadTokens) node.append(el('span', {}, `${tokens(usage.cacheReadTokens)} cached`));
-  }
-  if (cost) node.append(el('span', {}, money(cost)));
-  for (const warning of message.warnings ?? []) node.append(el('p', { class: 'warning' }, safe(warning)));
-  return node;
+/**
+ * What messages cost together, how the last one ended, and what is to be known of all.
+ * @param {any[]} messages @param {boolean} [summarized] whether the cost is shown elsewhere
+ */
+export function footer(messages, summarized = false) {
+  const { outcome, truncated, replyOutcome, finishReason } = messages.at(-1) ?? {};
+  const sum = (field) => messages.reduce((all, { usage }) => all + (usage?.[field] ?? 0), 0);
+  const badge = (words, title) => el('span', { class: 'badge warn', title }, words);
+  return el('footer', {}, outcome === 'Interrupted' && badge('interrupted'), truncated && badge('cut at what a message holds'),
+    OUTCOMES[replyOutcome] && badge(OUTCOMES[replyOutcome], safe(finishReason ?? '')),
+    messages.some((message) => message.usage) && el('span', { title: 'tokens read and written' },
+      `${tokens(sum('inputTokens'))} in, ${tokens(sum('outputTokens'))} out`),
+    sum('cacheReadTokens') > 0 && el('span', {}, `${tokens(sum('cacheReadTokens'))} cached`),
+    ...(summarized ? [] : costOf(messages)).map((cost) => el('span', {}, cost)),
+    ...[...new Set(messages.flatMap((message) => message.warnings ?? []))]
+      .map((warning) => el('p', { class: 'warning' }, safe(warning))));
 }

@@ -40,7 +40,7 @@ const ELSEWHERE = ['Approval', 'Answer', 'ClientResult', 'Retry'];
 const RESULTS = ['MaxTokensReached', 'Interrupted', 'MaxStepsReached', 'Refused'];
 
 /** What the chat waits for, as its status says. */
-function waits({ status }) {
+function waits({ present: status }) {
   const wait = status?.wait;
   if (!wait ? !RESULTS.includes(status?.reason) || status.phase !== 'Waiting' : ELSEWHERE.includes(wait.for)) return null;
   return el('div', { class: 'notice' }, el('p', {}, el('strong', {}, `The chat ${standing(status)}. `),

@@ -43,7 +43,7 @@ function waiting(queued, page) {
       tell(`${words}: ${no.message}`);
     }
   };
-  const change = (restored) => edit(li, { namespace, chat, name: queued.name, uid: `queued/${queued.name}`,
+  const change = (restored) => edit(li, { namespace, chat, name: queued.name,
     hint: 'It keeps its place in the queue.', restored }, tell);
   li.append(el('span', { class: 'place' }),
     el('span', { class: 'words', title: safe(queued.name) }, safe(queued.preview || 'without a preview')),
@@ -54,7 +54,7 @@ function waiting(queued, page) {
         { class: 'quiet', title: 'Stop the turn under way and let this be next' }),
       button('Edit', () => change(false), { class: 'quiet' }),
       button('Delete', act('DELETE', path, 'It was not deleted'), { class: 'quiet' })));
-  if (edited(`queued/${queued.name}`)) change(true);
+  if (edited(namespace, queued.name)) change(true);
   return li;
 }
 

@@ -152,6 +152,13 @@ export class Story {
     return ['Running', 'Interrupting', 'RequiresAction'].includes(this.status?.phase);
   }
 
+  /** The status. A reply that comes already waits for nothing, which the status says later. */
+  get present() {
+    const { status, live } = this;
+    return live?.blocks.length && String(status?.reason).startsWith('Waiting')
+      ? { ...status, reason: 'Generating', message: '', wait: undefined } : status;
+  }
+
   /** Where a message is: 'history', 'queue' or '' @param {string} name */
   place(name) {
     if (this.entries.some((e) => e.message.name === name)) return 'history';

@@ -17,8 +17,9 @@ const HIDDEN = 30000;
 /**
  * @param {string} path below /v1beta1
  * @param {{events: (list: StreamEvent[]) => void, state: (state: 'open'|'lost'|'refused', why?: Error) => void,
- *   begin?: () => void}} hear
- *   events gets what has come, several at once; begin is called when a connection is there, before its first event
+ *   begin?: () => void, staysAwake?: () => boolean}} hear
+ *   events gets what has come, several at once; begin is called when a connection is there, before its first event;
+ *   staysAwake says whether the stream stays open while nobody sees the page
  * @returns {() => void} ends it
  */
 export function follow(path, hear) {
@@ -31,7 +32,7 @@ export function follow(path, hear) {
 
   const wake = () => {
     clearTimeout(hiding);
-    if (document.hidden) {
+    if (document.hidden && !hear.staysAwake?.()) {
       hiding = setTimeout(() => { asleep = true; attempt.abort(); }, HIDDEN);
       return;
     }

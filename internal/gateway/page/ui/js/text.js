@@ -82,6 +82,13 @@ export function took(from, to) {
   return ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : span(ms);
 }
 
+/** @param {number} ms @returns {string} how long a turn took; empty if that is not known */
+export function lasted(ms) {
+  if (!(ms >= 0)) return '';
+  const seconds = Math.round(ms / 1000);
+  return seconds < 60 ? `${seconds} s` : seconds < 3600 ? `${Math.floor(seconds / 60)} min ${seconds % 60} s` : span(ms);
+}
+
 /** @param {{currency: string, microUnits: number}} cost */
 export function money(cost) {
   const amount = cost.microUnits / 1e6;

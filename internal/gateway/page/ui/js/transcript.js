@@ -1,43 +1,47 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The transcript. Of a long one the newest messages are made first, and older ones when somebody scrolls to them.
+// The transcript. Of a long one the newest messages are drawn first, and older ones when somebody scrolls to them.
 // A message that stays as it is keeps its element: what was unfolded, selected or typed within it stays, too.
 
-import { button, el } from './dom.js';
-import { verdict } from './call.js';
+import { arrange, button, el } from './dom.js';
 import { LiveView } from './live.js';
-import { giveUp, messageNode } from './message.js';
+import { messageNode } from './message.js';
+import { keyOf, Turn } from './turn.js';
 
-/** How many messages are made at once. */
-const PAGE = 50;
+/** How many messages are drawn at first, and how many more at once. */
+const FIRST = 10;
+const PAGE = 100;
 /** How near to the end somebody must be to be taken along. */
 const NEAR = 80;
 /** How near to the beginning somebody is who wants earlier ones. */
 const EARLY = 800;
 
+/** @typedef {{key: string, node: HTMLElement, entry?: any, turn?: Turn}} Item */
+
 export class Transcript {
   /**
    * @param {HTMLElement} scroller
-   * @param {{chatLink: (chat: string) => string, edit: Function, remove: Function, drawn: (node: HTMLElement, entry: any) => void,
-   *   older: () => Promise<boolean>}} page older brings messages from before the first that the stream has told
+   * @param {{chatLink: (chat: string) => string, messageLink: (name: string) => string, edit: Function, remove: Function,
+   *   drawn: (node: HTMLElement, entry: any) => void, turnBegan: () => string|undefined, older: () => Promise<boolean>}} page
+   *   older brings messages from before the first that the stream has told
    */
   constructor(scroller, page) {
     this.scroller = scroller;
-    this.page = { ...page, cards: new Map() };
-    this.live = new LiveView(page);
-    /** @type {{key: string, entry: any, node: HTMLElement}[]} */
+    this.page = { ...page, opened: new Set() };
+    this.live = new LiveView(this.page);
+    /** @type {Item[]} */
     this.items = [];
     this.from = 0;
     this.following = true;
     this.content = el('div', { class: 'content' });
     this.earlier = button('Show earlier messages', () => this.showEarlier(true), { class: 'earlier quiet', hidden: true });
     this.newest = button('Newest ↓', () => this.toEnd(), { class: 'newest', hidden: true });
-    this.inner = el('div', { class: 'inner' }, this.earlier, this.content, this.live.node);
+    this.inner = el('div', { class: 'inner' }, this.earlier, this.content);
     scroller.replaceChildren(this.inner, this.newest);
     this.top = 0;
     scroller.onscroll = () => this.#scrolled();
-    this.sizes = new ResizeObserver(() => { if (this.following) this.#end(); });
+    this.sizes = new ResizeObserver(() => this.#afterwards());
     this.sizes.observe(this.inner);
     this.sizes.observe(scroller);
   }
@@ -50,29 +54,28 @@ export class Transcript {
   /** Shows what the story has become. @param {import('./story.js').Story} story */
   sync(story) {
     this.story = story;
-    const wanted = this.#wanted();
-    let same = 0;
-    while (same < this.items.length && same < wanted.length && this.items[same].key === wanted[same].key) same += 1;
-    if (same === 0 && this.items.length > 0) this.from = null;
-    const opened = this.#drop(same);
-    const added = (same === 0 ? this.#wanted() : wanted).slice(same).map((item) => this.#make(item, this.page));
-    this.content.append(...added.map((item) => item.node));
-    this.items.push(...added);
-    this.#states(opened);
-    for (const item of added) this.page.drawn(item.node, item.entry);
-    this.earlier.hidden = !this.#hasEarlier();
-    this.#afterwards();
+    this.#draw();
+    this.syncLive(story);
   }
 
   /** Shows the attempt under way. @param {import('./story.js').Story} story */
   syncLive(story) {
-    this.live.show(story.live, this.page.cards, story.status?.model);
+    if (story.live && !this.#newestTurn) this.#draw();
+    const turn = this.#newestTurn;
+    this.live.show(story.live, this.cards);
+    if (turn && this.live.node.previousSibling !== turn.newest) turn.newest.after(this.live.node);
+    turn?.node.classList.toggle('live', this.live.shown.size > 0);
     this.#afterwards();
   }
 
-  /** Cards of calls, by the calls' ids. */
+  /** The turn that answers the newest message; notes may follow it. */
+  get #newestTurn() {
+    return this.items.findLast(({ turn, entry }) => turn || (entry && entry.message.visibility !== 'Users'))?.turn;
+  }
+
+  /** Cards of the calls of the newest turn, by the calls' ids. */
   get cards() {
-    return this.page.cards;
+    return this.#newestTurn?.cards ?? new Map();
   }
 
   /** @param {boolean} [asked] whether somebody did; what could not be read is not asked for again by itself */
@@ -83,17 +86,8 @@ export class Transcript {
       this.refused = this.from <= this.#lead() && !(await this.page.older());
       if (this.refused) return;
       const before = this.scroller.scrollHeight - this.scroller.scrollTop;
-      const known = this.items.length;
-      const until = this.#wanted();
-      this.from = Math.max(0, this.#indexOf(until[0]) - PAGE);
-      const wanted = this.#wanted();
-      // Calls without a result that older messages know of are not those that wait now.
-      const cards = new Map();
-      const added = wanted.slice(0, wanted.length - known).map((item) => this.#make(item, { ...this.page, cards }));
-      for (const [id, card] of cards) if (!this.page.cards.has(id)) this.page.cards.set(id, card);
-      this.content.prepend(...added.map((item) => item.node));
-      this.items.unshift(...added);
-      this.earlier.hidden = !this.#hasEarlier();
+      this.from = Math.max(0, this.from - PAGE);
+      this.#draw();
       this.scroller.scrollTop = this.scroller.scrollHeight - before;
       this.top = this.scroller.scrollTop;
     } finally {
@@ -101,14 +95,28 @@ export class Transcript {
     }
   }
 
+  /** Scrolls to a message, which may be an older one. @param {string} name @returns {Promise<boolean>} whether it is there */
+  async reveal(name) {
+    for (;;) {
+      for (const { entry, turn, node } of this.items) {
+        const found = turn ? turn.reveal(name) : entry?.message.name === name && node;
+        if (!found) continue;
+        this.following = false;
+        found.focus({ preventScroll: true });
+        await scrolledTo(found);
+        return true;
+      }
+      if (!this.#hasEarlier()) return false;
+      const from = this.from;
+      await this.showEarlier(true);
+      if (this.refused || this.from === from) return false;
+    }
+  }
+
   toEnd() {
     this.following = true;
     this.#end();
     this.newest.hidden = true;
-  }
-
-  #indexOf(item) {
-    return item ? this.story.entries.findIndex((e) => e.message.uid === item.entry.message.uid) : this.story.entries.length;
   }
 
   /** How many results the story begins with whose calls are in a message that has not come. */
@@ -121,60 +129,79 @@ export class Transcript {
     return Boolean(this.story) && (this.from > 0 || this.story.entries[0]?.index > 0);
   }
 
-  /** The messages to show, with the notes between them, and the mark where the model begins to see them. */
+  #draw() {
+    const known = new Map(this.items.map((item) => [item.key, item]));
+    let wanted = this.#wanted();
+    if (known.size > 0 && !wanted.some(({ key }) => known.has(key))) {
+      this.from = null;
+      wanted = this.#wanted();
+    }
+    const last = wanted.findLast(({ entries }) => entries);
+    const made = [];
+    this.items = wanted.map((one) => {
+      const item = known.get(one.key) ?? this.#make(one);
+      if (!known.delete(one.key)) made.push(item);
+      item.turn?.update(one, one === last ? this.story : null);
+      return item;
+    });
+    for (const gone of known.values()) gone.node.remove();
+    arrange(this.content, this.items.map((item) => item.node));
+    for (const { entry, node } of made) if (entry) this.page.drawn(node, entry);
+    this.earlier.hidden = !this.#hasEarlier();
+  }
+
+  /** @returns {Item} */
+  #make({ key, entry, entries }) {
+    if (entries) {
+      const turn = new Turn(key, this.page);
+      return { key, turn, node: turn.node };
+    }
+    return entry ? { key, entry, node: messageNode(entry, this.page) }
+      : { key, node: el('div', { class: 'start', role: 'separator' }, 'The model sees what follows') };
+  }
+
+  /**
+   * The messages of people, the turns that answer them, notes, and the mark where the model begins to see them.
+   * @returns {{key: string, entry?: any, entries?: any[], began?: string, canceled?: string}[]}
+   */
   #wanted() {
-    const { entries, notes, status } = this.story;
-    if (this.from === null || this.items.length === 0) this.from = Math.max(0, entries.length - PAGE);
-    // Results stand in the card of their call, which is in the message before.
-    while (this.from > 0 && entries[this.from]?.message.role === 'Tool') this.from -= 1;
+    const { entries, notes, status, busy, live } = this.story;
+    if (this.from === null || this.items.length === 0) this.from = Math.max(0, entries.length - FIRST);
+    // A turn is drawn whole: its steps are folded.
+    while (this.from > 0 && entries[this.from]?.message.role !== 'User') this.from -= 1;
     this.from = Math.max(this.from, this.#lead());
-    const shown = entries.slice(this.from);
     const first = entries[this.from]?.index > 0 ? entries[this.from].index : -1;
     const beside = [...notes.values()].filter((n) => n.index >= first)
       .sort((a, b) => a.index - b.index || a.message.createdAt.localeCompare(b.message.createdAt));
     const out = [];
-    for (const entry of shown) {
-      while (beside.length && beside[0].index <= entry.index) out.push(itemOf(beside.shift()));
-      if (status?.contextStart > 0 && entry.index === status.contextStart) out.push({ key: `start@${entry.index}`, entry });
-      out.push(itemOf(entry));
-    }
-    return [...out, ...beside.map(itemOf)];
-  }
-
-  #make({ key, entry }, page) {
-    const node = key.startsWith('start@') ? el('div', { class: 'start', role: 'separator' }, 'The model sees what follows')
-      : messageNode(entry, page);
-    return { key, entry, node };
-  }
-
-  /** Takes away what is behind the first so many. @returns {Set<string>} the calls that were unfolded */
-  #drop(count) {
-    const opened = new Set();
-    for (const [id, card] of this.live.cards) if (card.node.open) opened.add(id);
-    for (const item of this.items.splice(count)) {
-      item.node.remove();
-      for (const part of item.entry.message.parts ?? []) {
-        const id = part.toolCall?.id ?? part.toolResult?.id;
-        const card = this.page.cards.get(id);
-        if (card?.node.open) opened.add(id);
-        if (part.toolCall) this.page.cards.delete(id);
-        else if (card) card.show({ result: undefined, isError: false, state: 'called' });
+    let turn = null;
+    let key = 'turn of an earlier message';
+    let began = '';
+    const open = () => {
+      turn = { key, entries: [], began, canceled: '' };
+      out.push(turn);
+    };
+    entries.slice(this.from).forEach((entry, i) => {
+      const { message } = entry;
+      const ofTurn = ['Assistant', 'Tool'].includes(message.role)
+        || (turn && message.role === 'System' && continues(entries, this.from + i, busy));
+      // A note from within a turn follows it.
+      while ((!turn || !ofTurn) && beside.length && beside[0].index <= entry.index) out.push(itemOf(beside.shift()));
+      if (status?.contextStart > 0 && entry.index === status.contextStart && !(turn && ofTurn)) out.push({ key: `start@${entry.index}` });
+      if (ofTurn) {
+        if (!turn) open();
+        turn.entries.push(entry);
+        return;
       }
-    }
-    return opened;
-  }
-
-  /** How the calls stand that have no result. */
-  #states(opened) {
-    const { waiting, status, busy } = this.story;
-    for (const [id, card] of this.page.cards) {
-      if (opened.has(id)) card.open();
-      const pending = waiting?.toolCalls.find((call) => call.id === id);
-      if (pending?.decision) card.set('waits', verdict(pending.decision));
-      else if (pending) card.set('waits', pending.kind === 'Client' ? 'waits for a client' : 'waits for people');
-      else if (card.call.result === undefined && !busy && card.state === 'called') card.set('none', 'has no result');
-    }
-    if (status?.callsCanceledReason) giveUp(this.page.cards, status.callsCanceledReason);
+      if (turn) turn.canceled = message.callsCanceledReasonBefore ?? '';
+      turn = null;
+      key = `turn of ${keyOf(entry)}`;
+      // One that waited in the queue is older than the turn before.
+      began = [message.createdAt, entries[this.from + i - 1]?.message.createdAt ?? ''].sort().at(-1);
+      out.push(itemOf(entry));
+    });
+    if ((busy || live) && !turn) open();
+    return [...out, ...beside.map(itemOf)];
   }
 
   #scrolled() {
@@ -200,6 +227,21 @@ export class Transcript {
   }
 }
 
+/** Scrolls to an element, until what is drawn above it on the way has its size. @param {HTMLElement} element */
+async function scrolledTo(element) {
+  for (let before = NaN, tries = 0; tries < 20 && element.getBoundingClientRect().top !== before; tries += 1) {
+    element.scrollIntoView({ block: 'start' });
+    before = element.getBoundingClientRect().top;
+    await new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); });
+  }
+}
+
+/** Whether the turn goes on after a summary of the context. */
+function continues(entries, at, busy) {
+  const next = entries.slice(at).find((entry) => entry.message.role !== 'System');
+  return next ? next.message.role !== 'User' : busy;
+}
+
 function itemOf(entry) {
-  return { key: `${entry.message.uid}@${entry.historyVersion}@${entry.index}`, entry };
+  return { key: keyOf(entry), entry };
 }

@@ -1,0 +1,139 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/test/kit/browser"
+)
+
+// asks is a chat in which calls wait for approval.
+func asks(calls ...fields) []event {
+	parts := []fields{text("I would do this.")}
+	for _, c := range calls {
+		parts = append(parts, fields{"type": "ToolCall", "toolCall": fields{"id": c["id"], "name": c["name"], "input": c["input"]}})
+	}
+	return []event{user(0, "Go."), assistant(1, parts...), status("RequiresAction", "RequiresAction", 2, nil),
+		{"requires_action", fields{"historyVersion": 2, "deadline": noon, "message": "m-1", "toolCalls": calls}}}
+}
+
+func waitsFor(id, name string, input any) fields {
+	return fields{"id": id, "name": name, "kind": "Approval", "digest": "sha256:" + id, "input": encoded(input)}
+}
+
+func TestApproversSeeAllThatWillRun(t *testing.T) {
+	s := newStage(t)
+	apply := waitsFor("p1", "k8s_apply", fields{})
+	apply["approvalCause"], apply["proposal"] = "ReviewRequired", "As service account ops of namespace demo:\napply Deployment web\n"+
+		"@@ -1,3 +1,3 @@\n spec:\n-  replicas: 1\n+  replicas: 3\n"
+	lines := strings.Repeat("a line of the file\n", 400)
+	s.chat("triage", asks(apply,
+		waitsFor("p2", "execute", fields{"command": "echo ls" + strings.Repeat(" ", 8000) + "; echo hidden > f" +
+			strings.Repeat("w", 2000)}),
+		waitsFor("p3", "edit_files", fields{"edits": []fields{{"path": "a.go", "old_text": "x := 1\n", "new_text": lines}}}),
+		waitsFor("p4", "write_file", fields{"path": "b.go", "content": lines}))...)
+	p := s.opened(t)
+	p.Sees("[data-call=p1] .diff .add", "+  replicas: 3")
+	p.Sees("[data-call=p1] .diff .del", "-  replicas: 1")
+	p.Sees("[data-call=p2] pre.term", "; echo hidden > f")
+	p.Sees("[data-call=p3] .diff .del", "-x := 1")
+	if n := browser.Eval[int](p, "document.querySelectorAll('[data-call=p3] .diff .add').length"); n != 400 {
+		t.Errorf("%d of 400 lines are shown", n)
+	}
+	for _, width := range []int64{1280, 320} {
+		p.Look("light", width, 700)
+		if cut := browser.Eval[string](p, `[...document.querySelectorAll('#approvals, #approvals *')].filter((e) => e.checkVisibility()
+			&& !e.matches('.sr') && (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1) && e.clientHeight > 0
+			&& getComputedStyle(e).overflowY !== 'visible').map((e) => e.closest('[data-call]')?.dataset.call + ' ' + e.className).join()`); cut != "" {
+			t.Errorf("%d wide: cut off are %s", width, cut)
+		}
+	}
+}
+
+func TestToolCanBeApprovedForChat(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", asks(waitsFor("p1", "execute", fields{"command": "make"}))...)
+	chat := fields{"metadata": fields{"resourceVersion": "7"}, "spec": fields{"tools": fields{"approval": []string{"execute", "k8s_*"}}}}
+	s.answer("GET "+chats+"/triage", http.StatusOK, chat)
+	p := s.opened(t)
+	p.Click("[data-call=p1] button", "ask no more in this chat")
+	if got := s.wasAsked("POST " + chats + "/triage/approvals"); got["decision"] != "Approve" || got["digest"] != "sha256:p1" {
+		t.Errorf("asked for was %v", got)
+	}
+	const want = `{"resourceVersion":"7","spec":{"tools":{"approval":["k8s_*"]}}}`
+	if got := encoded(s.wasAsked("PATCH " + chats + "/triage")); got != want {
+		t.Errorf("asked for was %s", got)
+	}
+	// What is not the chat's own setting cannot be taken out of it.
+	chat["status"] = fields{"settings": fields{"fromClass": []string{"tools"}}}
+	s.restart("triage", asks(waitsFor("p2", "execute", fields{"command": "make"})))
+	reads := s.times("GET " + chats + "/triage")
+	p.Reload()
+	p.Sees("[data-call=p2] button", "Approve")
+	waitFor(t, "the chat is read", func() bool { return s.times("GET "+chats+"/triage") > reads })
+	p.Gone("[data-call=p2] button", "ask no more")
+}
+
+func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
+	s := newStage(t)
+	waits := func(name string) fields { return summary(name, "RequiresAction", "RequiresAction", nil) }
+	s.list(waits("alpha"), waits("beta"), summary("gamma", "Waiting", "Answered", nil))
+	for _, name := range []string{"alpha", "beta"} {
+		s.answer("GET "+chats+"/"+name, http.StatusOK, fields{"status": fields{"history": fields{"version": 2},
+			"requiresAction": fields{"deadline": noon, "toolCalls": []fields{waitsFor("p-"+name, "execute",
+				fields{"command": "make " + name}), {"id": "c", "name": "open_ticket", "kind": "Client", "input": "{}"}}}}})
+	}
+	p := browser.Open(t, browser.Start(t), s.url)
+	p.Sees("#waiting", "2 chats wait for you")
+	p.Key("i")
+	p.Sees("#inbox pre.term", "make alpha")
+	p.Sees("#inbox pre.term", "make beta")
+	p.Sees("#inbox", "Other calls need results")
+	for _, width := range []int64{1280, 320} {
+		p.Look("light", width, 800)
+		p.HasNoBarrier(axe)
+		pictured(p, "", "what waits-"+encoded(width))
+	}
+	p.Key("a")
+	focusOn(p, "[data-call=p-alpha] button")
+	p.Key("Enter")
+	if got := s.wasAsked("POST " + chats + "/alpha/approvals"); got["digest"] != "sha256:p-alpha" {
+		t.Errorf("asked for was %v", got)
+	}
+	focusOn(p, "#inbox")
+	s.tell(chats, event{"modified", summary("alpha", "Running", "ExecutingTools", nil)})
+	p.Gone("#inbox", "make alpha")
+	p.Sees("#inbox pre.term", "make beta")
+	p.Look("light", 1280, 860)
+	s.tell(chats, event{"modified", summary("beta", "Running", "ExecutingTools", nil)})
+	p.Sees("#inbox", "Nothing waits for you")
+	p.Click("#chats a", "gamma")
+	p.Gone("#inbox", "wait")
+}
+
+// notified keeps what the page asks the browser to show.
+const notified = `window.notified = []; window.asked = 0;
+window.Notification = class { constructor(title) { window.notified.push(title); } static permission = 'default';
+	static async requestPermission() { window.asked += 1; return Notification.permission = 'granted'; } };`
+
+func TestNotificationsComeOnceSomebodyAskedForThem(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("alpha", "Waiting", "Answered", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
+	p := browser.Open(t, browser.Start(t), s.url, notified)
+	waits := func(since int) event {
+		return event{"modified", summary("alpha", "RequiresAction", "RequiresAction", fields{"since": noon.AddDate(0, 0, since)})}
+	}
+	p.Sees("#chats a", "alpha")
+	s.tell(chats, waits(1))
+	p.Sees("#waiting", "2 chats wait")
+	p.Click("#notify", "Notifications: off")
+	p.Sees("#notify", "Notifications: on")
+	s.tell(chats, waits(2))
+	p.Until("it is shown once", "window.notified.join() === 'alpha waits for you' && window.asked === 1")
+	p.Click("#notify", "Notifications: on")
+	p.Sees("#notify", "Notifications: off")
+}

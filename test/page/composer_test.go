@@ -1,0 +1,206 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/test/kit/browser"
+)
+
+// idle is chat triage at rest.
+func idle(t *testing.T, scripts ...string) (*stage, *browser.Page) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Hi."), assistant(1, text("Hello.")), status("Waiting", "Answered", 2, nil))
+	p := s.opened(t, scripts...)
+	p.Sees("article", "Hello.")
+	return s, p
+}
+
+// gives lets a file come by an event, as it does from a desktop.
+func gives(p *browser.Page, event, file string) {
+	p.Do(`{ const given = new DataTransfer(); given.items.add(` + file + `);
+		document.getElementById('compose').dispatchEvent(` + event + `); }`)
+}
+
+const (
+	dropped = "new DragEvent('drop', {dataTransfer: given, bubbles: true, cancelable: true})"
+	pasted  = "new ClipboardEvent('paste', {clipboardData: given, bubbles: true, cancelable: true})"
+)
+
+func TestFilesComeByDropAndPaste(t *testing.T) {
+	s, p := idle(t)
+	gives(p, dropped, "new File(['log'], 'a/b.log', {type: 'text/plain'})")
+	p.Sees("#files", "b.log")
+	gives(p, pasted, "new File([Uint8Array.from(atob('"+dot+"'), (c) => c.charCodeAt(0))], 'dot.png', {type: 'image/png'})")
+	p.Until("the image is shown", "document.querySelector('#files img')?.naturalWidth === 1")
+	for file, why := range map[string]string{
+		"new File([new Uint8Array(537601)], 'big.bin')": "big.bin was not attached: it has 526 KiB, and a file of a message " +
+			"has at most 525 KiB",
+		"new File([], 'none.txt')": "none.txt was not attached: it is empty",
+	} {
+		gives(p, dropped, file)
+		p.Sees(".toast", why)
+	}
+	gives(p, dropped, "new File([new Uint8Array(537600)], 'most.bin')")
+	p.Sees("#files", "most.bin")
+	gives(p, dropped, "new File([new Uint8Array(300000)], 'more.bin')")
+	p.Sees(".toast", "more.bin was not attached: the files of a message have at most 768 KiB together")
+	p.Click("#files button[aria-label='Remove most.bin']", "Remove")
+	p.Type("#compose", "Look.")
+	s.answer(sends, http.StatusForbidden, refusal("Forbidden", "you may not write here"))
+	p.Key("Enter")
+	p.Sees(".toast", "you may not write here")
+	p.Sees("#files", "dot.png")
+	s.answer(sends, http.StatusOK, fields{})
+	p.Type("#compose", "!")
+	p.Key("Enter")
+	p.Until("the files have left", "!document.querySelector('#files li')")
+	waitFor(t, "the message is sent", func() bool {
+		parts, _ := s.wasAsked(sends)["parts"].([]any)
+		return len(parts) == 3 && encoded(parts[0]) == `{"text":"Look.!","type":"Text"}` && encoded(parts[1]) ==
+			`{"file":{"data":"bG9n","mediaType":"text/plain","name":"a_b.log"},"type":"File"}` &&
+			strings.Contains(encoded(parts[2]), dot)
+	})
+}
+
+func TestCommandsAreCompletedAndRun(t *testing.T) {
+	s, p := idle(t)
+	p.Key("c")
+	p.Write("/m")
+	p.Sees("#completions", "choose the model")
+	p.HasNoBarrier(axe)
+	p.Key("ArrowDown")
+	p.Key("Tab")
+	p.Sees("#completions [aria-selected=true]", "/mode Plan")
+	p.Key("Enter")
+	p.Gone("#completions", "/mode Explore")
+	p.Key("Enter")
+	if got := encoded(s.wasAsked("PATCH " + chats + "/triage")); got != `{"spec":{"mode":"Plan"}}` {
+		t.Errorf("asked for was %s", got)
+	}
+	p.Write("/model sm")
+	p.Key("Enter")
+	p.Key("Enter")
+	waitFor(t, "the model changes", func() bool {
+		return encoded(s.wasAsked("PATCH "+chats+"/triage")) == `{"spec":{"modelConfigRef":{"name":"small"}}}`
+	})
+	for typed, kind := range map[string]string{"/compact": "Compact", "/cl": "Clear"} {
+		p.Write(typed)
+		p.Sees("#completions", "/")
+		p.Key("Enter")
+		if typed != "/compact" {
+			p.Key("Enter")
+		}
+		waitFor(t, kind, func() bool { return s.wasAsked("POST " + chats + "/triage/requests")["kind"] == kind })
+	}
+	p.Write("/mode fast")
+	p.Key("Enter")
+	p.Sees(".toast", "/mode takes one of: Plan, Explore, none")
+	if n := s.times(sends); n != 0 {
+		t.Errorf("%d messages were sent", n)
+	}
+	p.Clear("#compose")
+	p.Write("/etc/hosts is empty")
+	p.Do("document.getElementById('model').value = 'small'; document.getElementById('effort').value = 'High'")
+	p.Key("Enter")
+	got := s.wasAsked(sends)
+	if got["content"] != "/etc/hosts is empty" || got["modelConfig"] != "small" || got["reasoningEffort"] != "High" {
+		t.Errorf("asked for was %v", got)
+	}
+}
+
+func TestNewChatHasItsSettings(t *testing.T) {
+	s, p := idle(t)
+	s.answer("GET /v1beta1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
+		{"name": "ops", "description": "For work on clusters.", "default": true}, {"name": "docs", "description": "For texts."}}})
+	p.Key("n")
+	p.Sees("dialog", "ops: For work on clusters.")
+	p.Do("for (const s of document.querySelectorAll('dialog select')) if ([...s.options].some((o) => o.value === 'docs'))" +
+		" { s.value = 'docs'; s.dispatchEvent(new Event('change')); }")
+	p.Sees("dialog", "For texts.")
+	p.Click("dialog summary", "More settings")
+	p.HasNoBarrier(axe)
+	for label, words := range map[string]string{"System prompt": "Be brief.", "Workspace": "go",
+		"Tools": "execute, read_file", "Tools whose calls wait for approval": "execute"} {
+		p.Do("[...document.querySelectorAll('dialog label')].find((l) => l.firstChild.data === " + encoded(label) +
+			").querySelector('input, textarea').focus()")
+		p.Write(words)
+	}
+	p.Do("document.querySelector('dialog textarea').focus()")
+	p.Write("Why?")
+	p.Key("Shift+Enter")
+	p.Write("Say it.")
+	p.Key("Enter")
+	const want = `{"chatClassName":"docs","prompt":"Why?\nSay it.","systemPrompt":"Be brief.",` +
+		`"tools":{"allow":["execute","read_file"],"approval":["execute"]},"workspace":{"podTemplateRef":{"name":"go"}}}`
+	if got := encoded(s.wasAsked("POST " + chats)["spec"]); got != want {
+		t.Errorf("asked for was %s", got)
+	}
+}
+
+func TestListAndHeadHaveTheActionsOfChat(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("alpha", "Waiting", "Answered", fields{"suspended": true}),
+		summary("beta", "Waiting", "Answered", fields{"lastReply": "## Done\n**It** `runs`."}))
+	s.chat("alpha", user(0, "Hi."), status("Waiting", "Suspended", 1, nil))
+	s.answer("GET "+chats+"/beta/messages", http.StatusOK, fields{"messages": []any{user(0, "Build it.").data,
+		assistant(1, text("I do."), call("c1", "execute", fields{"command": "make"})).data,
+		tool(2, result("c1", "execute", "a ``` b")).data}})
+	p := browser.Open(t, browser.Start(t), s.url, copied)
+	p.Sees("#chats .last", "Done It runs.")
+	of := func(chat, act string) {
+		p.Do("document.querySelector('#chats button[aria-label=\"Actions of " + chat + "\"]').click()")
+		p.Click("#menu button", act)
+	}
+	first := func(chat string) {
+		p.Until(chat+" is first", "document.querySelector('#chats a').dataset.chat === '"+chat+"'")
+	}
+	first("alpha")
+	of("beta", "Pin")
+	first("beta")
+	p.Reload()
+	p.Sees("#chats a", "★ beta")
+	first("beta")
+	of("beta", "Unpin")
+	first("alpha")
+	of("beta", "Copy as Markdown")
+	p.Sees(".toast", "on the clipboard")
+	const want = "# beta\n\n## anna, 2026-11-23T12:00:00Z\n\nBuild it.\n\n## large, 2026-11-23T12:01:00Z\n\nI do.\n\nCall of execute:" +
+		"\n\n```\n{\"command\":\"make\"}\n```\n\nResult of execute:\n\n````\n\"a ``` b\"\n````\n"
+	if got := browser.Eval[string](p, "window.copied"); got != want {
+		t.Errorf("copied was %q", got)
+	}
+	of("beta", "Rename")
+	p.Sees("dialog", "Rename the chat")
+	p.Write("The build")
+	p.Key("Enter")
+	if got := encoded(s.wasAsked("PATCH " + chats + "/beta")); got != `{"spec":{"title":"The build"}}` {
+		t.Errorf("asked for was %s", got)
+	}
+	p.Click("#chats a", "alpha")
+	p.Sees("article", "Hi.")
+	p.Click("#menu-button", "⋯")
+	p.Click("#menu button", "Resume")
+	if got := encoded(s.wasAsked("PATCH " + chats + "/alpha")); got != `{"spec":{"suspend":false}}` {
+		t.Errorf("asked for was %s", got)
+	}
+}
+
+func TestEditSurvivesItsMessageLeavingTheQueue(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Hi."), status("Running", "Generating", 1, fields{"attempt": 1}),
+		event{"queue_update", fields{"queue": []fields{{"name": "m-1", "preview": "And why"}}}})
+	s.answer("GET "+chats+"/triage/messages/m-1", http.StatusOK, fields{"metadata": fields{"uid": "u1", "generation": 1,
+		"resourceVersion": "5"}, "spec": fields{"content": "And why"}})
+	p := s.opened(t)
+	p.Click("#queue button", "Edit")
+	p.Type("#queue .editor textarea", " not?")
+	s.chat("triage", event{"queue_update", fields{"queue": []fields{}}}, user(1, "And why"),
+		status("Running", "Generating", 2, fields{"attempt": 1}))
+	p.Until("the edit goes on in the transcript", "document.querySelector('article .editor textarea')?.value === 'And why not?'")
+	p.Sees("article", "the replies behind it are generated again")
+}
