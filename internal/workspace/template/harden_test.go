@@ -56,8 +56,6 @@ func TestRootUserIsRejectedUnlessTemplateAllowsIt(t *testing.T) {
 	}
 }
 
-// Security (a hostile workspace): cannot reach another pod or the outside, where the cluster enforces NetworkPolicies:
-// only DNS. Also TestWorkspacePodMatchesTemplate of test/integration.
 func TestNetworkPolicyAllowsOnlyDNSAndGenerationPods(t *testing.T) {
 	spec := NetworkPolicy("ns").Spec
 	if len(spec.PolicyTypes) != 2 || spec.PodSelector.MatchLabels["parley.dev/component"] != "workspace" {
