@@ -26,7 +26,7 @@ import (
 // allowed are connections that the documentation allows, by the pod that opens them.
 var allowed = map[string]string{
 	"generation": "neighbor:8080 foreign:8080 api:443 node:80 metadata:443 dns:53 gateway:8080 workspace:7080",
-	"workspace":  "dns:53 node:53",
+	"workspace":  "dns:53 node:53 openshiftDNS:53",
 	"gateway":    "api:443 generation:7070",
 	"manager":    "api:443",
 	"neighbor":   "gateway:8080",
@@ -58,10 +58,10 @@ type network struct {
 // TestNetworkPoliciesAllowOnlyDocumentedTraffic also shows that an additional policy that allows everything allows each
 // denied connection, so that nothing else prevents it.
 //
-// Security (a hostile workspace): cannot reach another pod, the API server or the metadata service of a cloud, where the
-// cluster enforces NetworkPolicies, nor its node, where they hold for nodes: only port 53. Also
-// TestNetworkPolicyAllowsOnlyDNSAndGenerationPods of internal/workspace/template; TestWorkspacePodMatchesTemplate of
-// test/integration.
+// Security (a hostile workspace): cannot reach another pod, the API server or the metadata service of a cloud, where
+// the cluster enforces NetworkPolicies, nor its node, where they hold for nodes: only port 53 and the DNS of OpenShift.
+// Also TestNetworkPolicyAllowsOnlyDNSAndGenerationPods of internal/workspace/template; TestWorkspacePodMatchesTemplate
+// of test/integration.
 func TestNetworkPoliciesAllowOnlyDocumentedTraffic(t *testing.T) {
 	if os.Getenv("CLUSTER_EXEC") == "" {
 		t.Skip("it needs a local cluster that enforces NetworkPolicies: run make test-network")
@@ -114,8 +114,25 @@ func (n *network) populate() (chats, models string) {
 	node.Spec.HostNetwork, node.Spec.SecurityContext = true, nil
 	node.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0))}
 	scrapers.create(node)
+	n.openShiftDNS()
 	n.findAll(w.ns, other.ns, scrapers.ns)
 	return w.ns, other.ns
+}
+
+// openShiftDNS creates a DNS server as OpenShift has it: the port of its pods is not that of its Service.
+func (n *network) openShiftDNS() {
+	n.t.Helper()
+	w := &world{t: n.t, ns: "openshift-dns"}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
+	eventually(n.t, "no namespace is left of an earlier test", func() bool {
+		return c.Create(n.t.Context(), namespace) == nil
+	})
+	n.t.Cleanup(func() { _ = c.Delete(context.Background(), namespace) })
+	pod := modelPodOn(w.ns, 5353)
+	pod.Labels = map[string]string{"app": "dns"}
+	w.create(pod)
+	w.create(&corev1.Service{ObjectMeta: w.meta("dns-default"), Spec: corev1.ServiceSpec{Selector: pod.Labels,
+		Ports: []corev1.ServicePort{{Port: 53, TargetPort: intstr.FromInt32(5353)}}}})
 }
 
 // modelPodOn is a pod of the scripted model that listens on the port.
@@ -155,6 +172,7 @@ func (n *network) findAll(chats, models, scrapers string) {
 	}
 	for name, key := range map[string]client.ObjectKey{
 		"api": {Namespace: "default", Name: "kubernetes"}, "dns": {Namespace: "kube-system", Name: "kube-dns"},
+		"openshiftDNS": {Namespace: "openshift-dns", Name: "dns-default"},
 	} {
 		var service corev1.Service
 		check.OK(n.t, c.Get(n.t.Context(), key, &service))
