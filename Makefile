@@ -363,6 +363,7 @@ test-drain: on-cluster ## Drain one of two nodes of the local cluster while chat
 .PHONY: test-network
 test-network: CLUSTER_NETWORK := 1
 test-network: on-cluster ## Test who reaches whom on a local cluster with Services, DNS, and enforced NetworkPolicies. Not in CI.
+	cd $(CLUSTER_SRC)/network && go mod tidy -diff && $(GOLANGCI_LINT) run
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	CLUSTER_EXEC="$(ON_THE_NODE)" KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) \
 	  $(GO_TEST) -count=1 -v -run=TestNetwork ./test/e2e

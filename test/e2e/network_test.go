@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -36,7 +37,7 @@ var allowed = map[string]string{
 
 // denied are connections that NetworkPolicies prevent.
 var denied = map[string]string{
-	"generation": "metadata:80 manager:8080 gateway:8082",
+	"generation": "metadata:80 metadataService:80 manager:8080 gateway:8082",
 	"workspace": "neighbor:8080 foreign:8080 api:443 node:80 node:443 node:10250 metadata:80 gateway:8080 manager:8080 " +
 		"generation:7070",
 	"gateway":         "generation:8082 workspace:7080 manager:8080",
@@ -45,6 +46,9 @@ var denied = map[string]string{
 	"otherGeneration": "generation:7070 workspace:7080 metadata:80",
 	"scraper":         "generation:7070 workspace:7080 manager:8081",
 }
+
+// alibabaMetadata is an address of a metadata service that, unlike link-local ones, the endpoint of a Service can have.
+const alibabaMetadata = "100.100.100.200"
 
 // network is a cluster that enforces NetworkPolicies, with what is at the ends of the connections.
 type network struct {
@@ -67,8 +71,10 @@ func TestNetworkPoliciesAllowOnlyDocumentedTraffic(t *testing.T) {
 		t.Skip("it needs a local cluster that enforces NetworkPolicies: run make test-network")
 	}
 	n := &network{t, map[string]string{"metadata": "169.254.169.254"}, map[string]string{}}
-	n.onNode("ip address add 169.254.169.254/32 dev lo")
-	t.Cleanup(func() { n.onNode("ip address delete 169.254.169.254/32 dev lo") })
+	for _, address := range []string{n.addresses["metadata"], alibabaMetadata} {
+		n.onNode("ip address add " + address + "/32 dev lo")
+		t.Cleanup(func() { n.onNode("ip address delete " + address + "/32 dev lo") })
+	}
 	chats, models := n.populate()
 
 	var policies []client.Object
@@ -88,11 +94,7 @@ func (n *network) populate() (chats, models string) {
 	n.t.Helper()
 	var none modelserver.Script
 	w, other, scrapers := newWorld(n.t, none), newWorld(n.t, none), newWorld(n.t, none)
-	// The model has the label of gateways, in a namespace without gateways.
-	other.patch(modelPod(other.ns), `{"metadata": {"labels": {"app.kubernetes.io/component": "gateway"}}}`)
-	other.create(&corev1.Service{ObjectMeta: other.meta("model"), Spec: corev1.ServiceSpec{
-		Selector: map[string]string{"app.kubernetes.io/component": "gateway"},
-		Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}})
+	other.createServices()
 	w.patch(w.modelConfig("default"), `{"spec": {"baseURL": "http://model.%s/v1"}}`, other.ns)
 	script := works(callOf("execute", map[string]any{"command": "nslookup model." + other.ns + ".svc.cluster.local"}))
 	script.Rules = append(script.Rules[:1:1], modelserver.Rule{Reply: say("Done.")})
@@ -109,18 +111,42 @@ func (n *network) populate() (chats, models string) {
 
 	scrapers.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: scrapers.ns}},
 		`{"metadata": {"labels": {"parley.dev/metrics": "true", "pod-security.kubernetes.io/enforce": "privileged"}}}`)
-	node := modelPodOn(scrapers.ns, 80)
-	node.Name, node.Labels = "node", map[string]string{"app": "node"}
-	node.Spec.HostNetwork, node.Spec.SecurityContext = true, nil
-	node.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0))}
-	scrapers.create(node)
-	n.openShiftDNS()
+	scrapers.createOnNode()
+	n.createOpenShiftDNS()
 	n.findAll(w.ns, other.ns, scrapers.ns)
 	return w.ns, other.ns
 }
 
-// openShiftDNS creates a DNS server as OpenShift has it: the port of its pods is not that of its Service.
-func (n *network) openShiftDNS() {
+// createServices creates a Service of the namespace's model, whose pod gets the label of gateways, and one that leads
+// to a metadata service.
+func (w *world) createServices() {
+	w.t.Helper()
+	labels := map[string]string{"app.kubernetes.io/component": "gateway"}
+	w.patch(modelPod(w.ns), `{"metadata": {"labels": {"app.kubernetes.io/component": "gateway"}}}`)
+	w.create(&corev1.Service{ObjectMeta: w.meta("model"), Spec: corev1.ServiceSpec{Selector: labels,
+		Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}})
+	w.create(&corev1.Service{ObjectMeta: w.meta("metadata"),
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	endpoints := &discoveryv1.EndpointSlice{
+		ObjectMeta: w.meta("metadata"), AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{alibabaMetadata}}},
+		Ports:     []discoveryv1.EndpointPort{{Port: new(int32(80))}}}
+	endpoints.Labels = map[string]string{discoveryv1.LabelServiceName: "metadata"}
+	w.create(endpoints)
+}
+
+// createOnNode creates a pod that listens on the addresses of its node.
+func (w *world) createOnNode() {
+	w.t.Helper()
+	pod := modelPodOn(w.ns, 80)
+	pod.Name, pod.Labels = "node", map[string]string{"app": "node"}
+	pod.Spec.HostNetwork, pod.Spec.SecurityContext = true, nil
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0))}
+	w.create(pod)
+}
+
+// createOpenShiftDNS creates a DNS server as OpenShift has it: the port of its pods is not that of its Service.
+func (n *network) createOpenShiftDNS() {
 	n.t.Helper()
 	w := &world{t: n.t, ns: "openshift-dns"}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
@@ -159,20 +185,23 @@ func (n *network) findAll(chats, models, scrapers string) {
 	} {
 		eventually(n.t, name+" has an address and a process", func() bool {
 			pods, err := core.CoreV1().Pods(at.namespace).List(n.t.Context(), metav1.ListOptions{LabelSelector: at.labels})
-			if err != nil || len(pods.Items) == 0 {
+			check.OK(n.t, err)
+			i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil })
+			if i < 0 {
 				return false
 			}
-			files := strings.Split(n.onNode(fmt.Sprintf("grep -sl pod%s /proc/[0-9]*/cgroup || true", pods.Items[0].UID)), "/")
+			files := strings.Split(n.onNode(fmt.Sprintf("grep -sl pod%s /proc/[0-9]*/cgroup || true", pods.Items[i].UID)), "/")
 			if len(files) < 3 {
 				return false
 			}
-			n.addresses[name], n.processes[name] = pods.Items[0].Status.PodIP, files[2]
+			n.addresses[name], n.processes[name] = pods.Items[i].Status.PodIP, files[2]
 			return n.addresses[name] != ""
 		})
 	}
 	for name, key := range map[string]client.ObjectKey{
 		"api": {Namespace: "default", Name: "kubernetes"}, "dns": {Namespace: "kube-system", Name: "kube-dns"},
-		"openshiftDNS": {Namespace: "openshift-dns", Name: "dns-default"},
+		"openshiftDNS":    {Namespace: "openshift-dns", Name: "dns-default"},
+		"metadataService": {Namespace: models, Name: "metadata"},
 	} {
 		var service corev1.Service
 		check.OK(n.t, c.Get(n.t.Context(), key, &service))
