@@ -82,7 +82,7 @@ test: setup-tests verify lint test-unit test-page test-integration test-crash te
 
 .PHONY: setup
 setup: ## Install the Debian packages that building the local cluster needs, if they are missing.
-	@hack/setup.sh
+	@hack/setup.sh $(if $(CLUSTER_NETWORK),network)
 
 .PHONY: setup-tests
 setup-tests: ## Install those that the tests need, too: a browser, Node and npm.
@@ -358,6 +358,15 @@ test-drain: on-cluster ## Drain one of two nodes of the local cluster while chat
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) \
 	  $(GO_TEST) -count=1 -v -run=TestDrain ./test/e2e
+	$(off_cluster)
+
+.PHONY: test-network
+test-network: CLUSTER_NETWORK := 1
+test-network: on-cluster ## Test who reaches whom on a local cluster with Services, DNS, and enforced NetworkPolicies. Not in CI.
+	cd $(CLUSTER_SRC)/network && go mod tidy -diff && $(GOLANGCI_LINT) run
+	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+	CLUSTER_EXEC="$(ON_THE_NODE)" KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) \
+	  $(GO_TEST) -count=1 -v -run=TestNetwork ./test/e2e
 	$(off_cluster)
 
 # SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.

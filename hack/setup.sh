@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing: what the local cluster is built and run with, with the argument "tests"
 # what the tests need in addition, with "release" what the check of a release needs, with "site" what the site of the
-# documentation needs, with "alerts" what the test of the alerts needs, and with "install" what the tests of installations
-# need.
+# documentation needs, with "alerts" what the test of the alerts needs, with "install" what the tests of installations need,
+# and with "network" what the local cluster's network needs.
 set -euo pipefail
 
 packages=(
@@ -36,6 +36,10 @@ fi
 if [ "${1:-}" = install ]; then
   # A registry, the file with its users, a proxy, and the certificate of both. The tests start the servers.
   packages+=(docker-registry apache2-utils nginx openssl)
+fi
+
+if [ "${1:-}" = network ]; then
+  packages+=(nftables iptables ipset) # for kube-proxy, and for the controller that enforces NetworkPolicies
 fi
 
 say() { echo "setup: $*" >&2; }

@@ -29,6 +29,7 @@ var rules = []rule{
 	{"hack/setup.sh", []string{page, endToEnd, soak}},
 	{"hack/gobuild", withAPIServer},
 	{"hack/localcluster/build.sh", withAPIServer},
+	{"hack/localcluster/network", []string{verify}},
 	{"hack/localcluster/binaries", append([]string{verify}, withAPIServer...)},
 
 	// Checks without tests.

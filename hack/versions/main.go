@@ -27,7 +27,7 @@ import (
 // modules are the folders of the repository's modules.
 var modules = []string{
 	".", "test/archive", "test/gitops", "test/dashboards", "hack/localcluster", "hack/localcluster/binaries",
-	"hack/agent-sandbox", "hack/tools", "hack/release",
+	"hack/localcluster/network", "hack/agent-sandbox", "hack/tools", "hack/release",
 }
 
 // exceptions are the dependencies of a module that need another version there.

@@ -233,6 +233,8 @@ func within(address, cidr string) bool {
 	return netip.MustParsePrefix(cidr).Contains(netip.MustParseAddr(address))
 }
 
+// Security (an author of ChatModelConfigs): cannot have generation pods call the metadata service of a cloud, where the
+// cluster enforces NetworkPolicies. Also TestNetworkPoliciesAllowOnlyDocumentedTraffic of test/e2e.
 func TestNoMetadataServiceOfACloudIsReached(t *testing.T) {
 	for address, port := range map[string]int32{"169.254.169.254": 80, "169.254.170.23": 80, "169.254.170.2": 80,
 		"fd00:ec2::254": 80, "fd00:ec2::23": 80, "fe80::a9fe:a9fe": 80,

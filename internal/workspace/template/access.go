@@ -19,10 +19,6 @@ const PolicyName = "parley-workspace"
 // NetworkPolicy lets only the namespace's generation pods reach the agents, and workspaces reach only DNS. Another
 // NetworkPolicy that selects the labels of a template can allow more: policies add up.
 func NetworkPolicy(namespace string) *networkingv1.NetworkPolicy {
-	dns := []networkingv1.NetworkPolicyPort{
-		{Protocol: new(corev1.ProtocolUDP), Port: new(intstr.FromInt32(53))},
-		{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(53))},
-	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: PolicyName, Namespace: namespace, Labels: marks},
 		Spec: networkingv1.NetworkPolicySpec{
@@ -33,8 +29,20 @@ func NetworkPolicy(namespace string) *networkingv1.NetworkPolicy {
 				Ports: []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP),
 					Port: new(intstr.FromInt32(protocol.Port))}},
 			}},
-			Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: dns}},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: dns(53)}, {
+				// Policies apply to the port of a pod. On OpenShift, that of DNS differs from the port of the Service.
+				Ports: dns(5353),
+				To: []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{
+					MatchLabels: map[string]string{corev1.LabelMetadataName: "openshift-dns"}}}},
+			}},
 		},
+	}
+}
+
+func dns(port int32) []networkingv1.NetworkPolicyPort {
+	return []networkingv1.NetworkPolicyPort{
+		{Protocol: new(corev1.ProtocolUDP), Port: new(intstr.FromInt32(port))},
+		{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(port))},
 	}
 }
 

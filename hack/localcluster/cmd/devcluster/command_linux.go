@@ -38,18 +38,21 @@ var commands = map[string]func(ctx context.Context, m cluster.Manager, args []st
 }
 
 // command runs one subcommand on the cluster of a directory.
-func command(ctx context.Context, dir, bin string, nodes int, name string, args []string) error {
+func command(ctx context.Context, dir, bin, network string, nodes int, name string, args []string) error {
 	run, ok := commands[name]
 	if !ok {
 		fmt.Fprintln(os.Stderr, usage)
 		return flag.ErrHelp
 	}
-	l, err := layout.New(dir, bin)
+	l, err := layout.New(dir, bin, network)
 	if err != nil {
 		return err
 	}
 	if nodes < 1 || nodes > len(layout.Nodes) {
 		return fmt.Errorf("-nodes is %d: a cluster has 1 node or %d", nodes, len(layout.Nodes))
+	}
+	if nodes > 1 && network != "" {
+		return errors.New("-network is set and -nodes is more than 1: network policies work for one node only")
 	}
 	l.Nodes = layout.Nodes[:nodes]
 	return run(ctx, cluster.Manager{Cluster: l, Messages: os.Stderr}, args)

@@ -10,7 +10,7 @@ import (
 	"errors"
 )
 
-func command(_ context.Context, _, _ string, _ int, _ string, _ []string) error {
+func command(_ context.Context, _, _, _ string, _ int, _ string, _ []string) error {
 	return errors.New("a local cluster needs Linux. Use a cluster you have instead:\n" +
 		"  KUBECONFIG=... USE_CURRENT_CONTEXT=1 make demo")
 }

@@ -70,10 +70,11 @@ func Run(ctx context.Context, l layout.Cluster, ln net.Listener, progress io.Wri
 
 // start takes the steps in order.
 func (n *Node) start(ctx context.Context) error {
-	for _, step := range []struct {
+	type step struct {
 		name string
 		do   func(context.Context) error
-	}{
+	}
+	steps := []step{
 		{"private mounts", n.mounts},
 		{"private network", n.network},
 		{"keys and configuration", n.configure},
@@ -82,7 +83,11 @@ func (n *Node) start(ctx context.Context) error {
 		{"node", n.nodes},
 		{"default service account", n.serviceAccount},
 		{"default storage class", n.storage},
-	} {
+	}
+	if n.cluster.Network != "" {
+		steps = append(steps, step{"Services, DNS and NetworkPolicies", n.services})
+	}
+	for _, step := range steps {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}

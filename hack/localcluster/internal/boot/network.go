@@ -34,9 +34,11 @@ func (n *Node) network(ctx context.Context) error {
 		// Not every kernel has dummy devices; an address on lo does as well.
 		commands = append(commands, "address add "+node.IP+"/32 dev lo")
 	}
-	for _, args := range append(commands,
+	if n.cluster.Network == "" {
 		// The Service "kubernetes" is simply a local address, which makes a service proxy unnecessary.
-		"address add "+layout.ServiceIP+"/32 dev lo",
+		commands = append(commands, "address add "+layout.ServiceIP+"/32 dev lo")
+	}
+	for _, args := range append(commands,
 		// With an address of its own. Otherwise a bridge takes the lowest one of its ports, which changes when a pod goes,
 		// and the other pods send to the old one until they ask again, half a minute later.
 		"link add "+layout.PodBridge+" address "+bridgeAddress+" type bridge",

@@ -48,6 +48,8 @@ type state struct {
 	Server string `json:"server"`
 	// Bin is the directory of the programs that it runs.
 	Bin string `json:"bin"`
+	// Network is the directory of its network's programs, if it runs them.
+	Network string `json:"network,omitempty"`
 }
 
 func (m Manager) say(format string, args ...any) {

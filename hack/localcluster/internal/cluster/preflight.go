@@ -8,6 +8,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,9 @@ var ErrNeedsRoot = errors.New("needs root, for namespaces, mounts and control gr
 // network, the kubelet mounts volumes.
 var tools = map[string]string{"ip": "iproute2", "mount": "mount", "umount": "mount"}
 
+// networkTools are the programs of the system that the network's programs run.
+var networkTools = map[string]string{"nft": "nftables", "iptables": "iptables", "ipset": "ipset"}
+
 // preflight reports everything that is missing at once, before anything is touched.
 func (m Manager) preflight() error {
 	if err := m.Check(); err != nil {
@@ -30,7 +34,11 @@ func (m Manager) preflight() error {
 		return ErrNeedsRoot
 	}
 	var missing []string
-	for tool, pkg := range tools {
+	needed := maps.Clone(tools)
+	if m.Network != "" {
+		maps.Copy(needed, networkTools)
+	}
+	for tool, pkg := range needed {
 		if _, err := exec.LookPath(tool); err != nil {
 			missing = append(missing, fmt.Sprintf("the program %s (Debian package %s; hack/setup.sh installs it)", tool, pkg))
 		}

@@ -75,10 +75,13 @@ func (m Manager) Up(ctx context.Context) error {
 	return nil
 }
 
-// keep leaves a cluster that is up as it is, if it has as many nodes.
+// keep leaves a cluster that is up as it is, if it has as many nodes, and the network if that is needed.
 func (m Manager) keep(s state) error {
 	if has := len(nodesOf(s)); has < len(m.Nodes) {
 		return fmt.Errorf("the cluster is up with %d nodes: take it down first to start one with %d", has, len(m.Nodes))
+	}
+	if m.Network != "" && s.Network == "" {
+		return errors.New("the cluster is up without Services, DNS and NetworkPolicies: take it down first")
 	}
 	m.say("already up at %s", s.Server)
 	if s.Bin != m.Bin {
@@ -151,7 +154,7 @@ func (m Manager) startInit(ctx context.Context) (server string, progress *os.Fil
 	defer func() { _ = log.Close() }()
 
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin,
-		"-nodes="+strconv.Itoa(len(m.Nodes)), InsideCommand)
+		"-nodes="+strconv.Itoa(len(m.Nodes)), "-network="+m.Network, InsideCommand)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{listener, write} // in the order of ListenerFD and ProgressFD
 	cmd.Dir = "/"
@@ -172,7 +175,7 @@ func (m Manager) startInit(ctx context.Context) (server string, progress *os.Fil
 			read.Close())
 	}
 	server = "https://127.0.0.1:" + strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
-	if err := m.save(state{Init: ref, Server: server, Bin: m.Bin}); err != nil {
+	if err := m.save(state{Init: ref, Server: server, Bin: m.Bin, Network: m.Network}); err != nil {
 		return "", nil, errors.Join(err, cmd.Process.Kill(), read.Close())
 	}
 	return server, read, nil

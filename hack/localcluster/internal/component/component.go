@@ -102,6 +102,23 @@ func Kubelet(l layout.Cluster, n layout.Node) Component {
 	return c
 }
 
+// Network are the programs that make Services, their names and NetworkPolicies work. kube-proxy leaves the kernel's
+// limits of tracked connections alone, because they hold for the whole machine.
+func Network(l layout.Cluster) []Component {
+	kubeconfig := "--kubeconfig=" + filepath.Join(l.PKI(), "admin.kubeconfig")
+	programs := []Component{
+		{Name: "kube-proxy", Args: []string{kubeconfig, "--proxy-mode=nftables", "--cluster-cidr=" + layout.PodCIDR,
+			"--hostname-override=" + l.Nodes[0].Name, "--conntrack-max-per-core=0",
+			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"}},
+		{Name: "coredns", Args: []string{"--conf=" + corefile(l)}},
+		{Name: "netpol", Args: []string{kubeconfig, "--service-cluster-ip-range=" + layout.ServiceCIDR}},
+	}
+	for i := range programs {
+		programs[i].Path = l.NetworkProgram(programs[i].Name)
+	}
+	return programs
+}
+
 // ImportImage are the arguments of containerd's ctr that load an image tar. The image is pinned: it cannot be
 // pulled again, so it must not be collected.
 func ImportImage(socket, tar string) []string {

@@ -14,9 +14,12 @@ import (
 	"parley.dev/parley/hack/localcluster/internal/layout"
 )
 
-var cluster = layout.Cluster{Dir: "/src/.parley/cluster", Bin: "/cache/cluster-1", Nodes: layout.Nodes}
+var (
+	cluster   = layout.Cluster{Dir: "/src/.parley/cluster", Bin: "/cache/cluster-1", Nodes: layout.Nodes}
+	networked = layout.Cluster{Dir: cluster.Dir, Bin: cluster.Bin, Nodes: cluster.Nodes[:1], Network: "/cache/network-1"}
+)
 
-func rendered(t *testing.T, base string) []byte {
+func rendered(t *testing.T, cluster layout.Cluster, base string) []byte {
 	t.Helper()
 	files, err := Files(cluster)
 	if err != nil {
@@ -44,7 +47,7 @@ func TestConfigurationFilesHoldTheClustersOwnPlaces(t *testing.T) {
 			"podLogsDir: /var/log/pods-node2", "volumePluginDir: /var/lib/kubelet-node2/volumeplugins",
 			"unix:///run/containerd-node2/containerd.sock"},
 	} {
-		body := rendered(t, file)
+		body := rendered(t, cluster, file)
 		for _, want := range wants {
 			if !bytes.Contains(body, []byte(want)) {
 				t.Errorf("%s does not hold %s:\n%s", file, want, body)
@@ -65,11 +68,24 @@ func TestNetworkConfigurationContainsThePodRange(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(rendered(t, "10-bridge.conflist"), &list); err != nil {
+	if err := json.Unmarshal(rendered(t, cluster, "10-bridge.conflist"), &list); err != nil {
 		t.Fatal(err)
 	}
 	if p := list.Plugins[0]; p.Bridge != layout.PodBridge || p.IPAM.Ranges[0][0].Subnet != layout.PodCIDR {
 		t.Errorf("network is %+v", p)
+	}
+}
+
+func TestOnlyClusterWithNetworkHasDNS(t *testing.T) {
+	const dns = "clusterDNS: [10.96.0.10]"
+	if bytes.Contains(rendered(t, cluster, "kubelet.yaml"), []byte(dns)) {
+		t.Error("pods of a cluster without network get a DNS server")
+	}
+	if body := rendered(t, networked, "kubelet.yaml"); !bytes.Contains(body, []byte(dns)) {
+		t.Errorf("pods of a cluster with network get no DNS server:\n%s", body)
+	}
+	if body := rendered(t, networked, "Corefile"); !bytes.Contains(body, []byte("pki/admin.kubeconfig")) {
+		t.Errorf("CoreDNS gets no kubeconfig:\n%s", body)
 	}
 }
 
@@ -91,9 +107,9 @@ func TestServerFlagsEnforceProductionDefaults(t *testing.T) {
 }
 
 func TestEveryComponentIsAProgramOfTheBuild(t *testing.T) {
-	programs := cluster.Programs()
-	for _, c := range []Component{Etcd(cluster), APIServer(cluster), ControllerManager(cluster), Scheduler(cluster),
-		Containerd(cluster, layout.Nodes[1]), Kubelet(cluster, layout.Nodes[1])} {
+	programs := networked.Programs()
+	for _, c := range append(Network(networked), Etcd(cluster), APIServer(cluster), ControllerManager(cluster), Scheduler(cluster),
+		Containerd(cluster, layout.Nodes[1]), Kubelet(cluster, layout.Nodes[1])) {
 		if !slices.Contains(programs, c.Path) {
 			t.Errorf("%s runs %s, which the build does not make", c.Name, c.Path)
 		}

@@ -27,6 +27,8 @@ func containerdConfig(l layout.Cluster, n layout.Node) string {
 
 func kubeletConfig(l layout.Cluster, n layout.Node) string { return l.Path(n.Own("kubelet") + ".yaml") }
 
+func corefile(l layout.Cluster) string { return l.Path("Corefile") }
+
 // File is a configuration file with its place.
 type File struct {
 	Path string
@@ -37,6 +39,10 @@ type File struct {
 func Files(l layout.Cluster) ([]File, error) {
 	network, err := render(l, l.Nodes[0], cniConfig, "bridge.conflist")
 	files := []File{network}
+	if l.Network != "" {
+		dns, dnsErr := render(l, l.Nodes[0], corefile(l), "Corefile")
+		files, err = append(files, dns), errors.Join(err, dnsErr)
+	}
 	for _, n := range l.Nodes {
 		containerd, containerdErr := render(l, n, containerdConfig(l, n), "containerd.toml")
 		kubelet, kubeletErr := render(l, n, kubeletConfig(l, n), "kubelet.yaml")
@@ -58,6 +64,10 @@ func render(l layout.Cluster, n layout.Node, path, name string) (File, error) {
 }
 
 func values(l layout.Cluster, n layout.Node) map[string]string {
+	dnsIP := ""
+	if l.Network != "" {
+		dnsIP = layout.DNSIP
+	}
 	return map[string]string{
 		"Runc":           l.Program("runc"),
 		"CNIPlugins":     l.CNI(),
@@ -74,6 +84,8 @@ func values(l layout.Cluster, n layout.Node) map[string]string {
 		"HealthPort":     n.HealthPort,
 		"Bridge":         layout.PodBridge,
 		"PodCIDR":        layout.PodCIDR,
+		"AdminConfig":    filepath.Join(l.PKI(), "admin.kubeconfig"),
+		"DNSIP":          dnsIP,
 	}
 }
 

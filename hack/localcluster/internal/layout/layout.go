@@ -25,6 +25,8 @@ const (
 	PodCIDR    = "10.244.0.0/24"
 	PodGateway = "10.244.0.1"
 	PodBridge  = "cni0"
+	// DNSIP is what the Service kube-dns gets in a cluster with a network.
+	DNSIP = "10.96.0.10"
 	// APIServer is where the API server is reached from inside.
 	APIServer = "127.0.0.1:443"
 	// VolumesDir holds the directories of persistent volumes.
@@ -61,13 +63,16 @@ type Cluster struct {
 	Dir string
 	// Bin is the directory that build.sh printed. Absolute.
 	Bin string
+	// Network is the directory that network/build.sh printed. Absolute. If it is empty, the cluster has no service proxy
+	// and no DNS, and does not enforce NetworkPolicies.
+	Network string
 	// Nodes are its nodes.
 	Nodes []Node
 }
 
-// New makes a Cluster of two directories, absolute and free of symbolic links: the places are mounted and
-// compared with mount tables, which know real paths only. Neither directory has to exist.
-func New(dir, bin string) (Cluster, error) {
+// New makes a Cluster of its directories, absolute and free of symbolic links: the places are mounted and
+// compared with mount tables, which know real paths only. No directory has to exist.
+func New(dir, bin, network string) (Cluster, error) {
 	d, err := realPath(dir)
 	if err != nil {
 		return Cluster{}, fmt.Errorf("cluster directory: %w", err)
@@ -76,7 +81,11 @@ func New(dir, bin string) (Cluster, error) {
 	if err != nil {
 		return Cluster{}, fmt.Errorf("directory of the programs: %w", err)
 	}
-	return Cluster{Dir: d, Bin: b, Nodes: Nodes[:1]}, nil
+	n, err := realPath(network)
+	if err != nil {
+		return Cluster{}, fmt.Errorf("directory of the network's programs: %w", err)
+	}
+	return Cluster{Dir: d, Bin: b, Network: n, Nodes: Nodes[:1]}, nil
 }
 
 // realPath resolves the part of a path that exists and keeps the rest.
@@ -139,6 +148,9 @@ func (c Cluster) Program(name string) string {
 	return filepath.Join(c.NodeDir(), name)
 }
 
+// NetworkProgram is the path of one of the programs that network/build.sh makes.
+func (c Cluster) NetworkProgram(name string) string { return filepath.Join(c.Network, name) }
+
 // Programs are all programs a cluster needs, for checking that they are there.
 func (c Cluster) Programs() []string {
 	var paths []string
@@ -147,6 +159,11 @@ func (c Cluster) Programs() []string {
 		"containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni/bridge", "cni/host-local", "images/pause.tar",
 	} {
 		paths = append(paths, c.Program(p))
+	}
+	if c.Network != "" {
+		for _, p := range []string{"kube-proxy", "coredns", "netpol"} {
+			paths = append(paths, c.NetworkProgram(p))
+		}
 	}
 	return paths
 }
@@ -181,7 +198,7 @@ func (c Cluster) Check() error {
 	if c.Dir == "" || c.Dir == "/" {
 		return fmt.Errorf("the cluster's directory is not set: use -dir")
 	}
-	for _, own := range []string{c.Dir, c.Bin} {
+	for _, own := range []string{c.Dir, c.Bin, c.Network} {
 		for _, h := range hidden {
 			if own == h || strings.HasPrefix(own, h+"/") {
 				return fmt.Errorf("%s is below %s, which the cluster sees through a private layer: choose another directory", own,

@@ -30,7 +30,7 @@ func TestMissingPathsResolveToAbsoluteWithoutLinks(t *testing.T) {
 	if err := os.Symlink("real", filepath.Join(base, "link")); err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(filepath.Join(base, "link", "new", "cluster"), "bin")
+	c, err := New(filepath.Join(base, "link", "new", "cluster"), "bin", "")
 	if err != nil {
 		t.Fatal(err)
 	}
