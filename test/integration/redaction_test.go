@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	cli "parley.dev/parley/internal/cli/cluster"
-	"parley.dev/parley/internal/cli/redact"
+	"parley.dev/parley/internal/kube/redact"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realpod"

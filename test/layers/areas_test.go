@@ -17,7 +17,7 @@ var areas = map[string][]string{
 	"text":       nil,
 	"netguard":   nil,
 	"telemetry":  nil,
-	"archive":    {"text"},
+	"archive":    {"kube", "text"},
 	"approval":   {"text"},
 	"pods":       {},
 	"chat":       {"approval", "netguard", "pods", "telemetry", "text"},

@@ -20,8 +20,8 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/cli/cluster"
-	"parley.dev/parley/internal/cli/redact"
 	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/kube/redact"
 )
 
 func newRedact(o *options) *cobra.Command {
