@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"parley.dev/parley/internal/kube/redact"
+	"parley.dev/parley/internal/chat/history/redact"
 )
 
 // Redaction describes what a redaction changes in an archive.

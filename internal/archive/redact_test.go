@@ -18,7 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/archive"
-	"parley.dev/parley/internal/kube/redact"
+	"parley.dev/parley/internal/chat/history/redact"
 	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"

@@ -6,8 +6,11 @@ package restore
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
@@ -38,6 +41,17 @@ func TestAuditLogNamesWhoRedactedWhat(t *testing.T) {
 	r.awaitAudited(map[string]string{
 		"parley-redactions/redacted": who + " removes text from chatmessages/pasted-prompt",
 		"parley-status/redacted":     who + " removes text from the status of chats/pasted",
+	})
+	// The gateway asks so before it redacts an archive.
+	check.OK(t, r.client("alice").Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "redact", Group: v1beta1.GroupVersion.Group, Resource: "chats", Namespace: r.ns}}}))
+	r.eventually("the audit log has the question of the gateway", func() bool {
+		log, err := os.ReadFile(auditLog)
+		check.OK(t, err)
+		return slices.ContainsFunc(strings.Split(string(log), "\n"), func(event string) bool {
+			return strings.Contains(event, who) && strings.Contains(event, `"verb":"redact"`)
+		})
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/kube/redact"
+	"parley.dev/parley/internal/chat/history/redact"
 )
 
 // Redaction removes a text from the objects of chats. It changes whatever the API server has of them, also fields of a
@@ -58,7 +58,8 @@ func (r *Redaction) Chat(ctx context.Context, name string) error {
 	if err := r.each(ctx, chats, "metadata.name="+name, r.chat); err != nil {
 		return err
 	}
-	return r.annotate(ctx, name, map[string]any{v1beta1.AnnotationRedacting: nil, v1beta1.AnnotationRedacted: time.Now().UTC().Format(time.RFC3339Nano)})
+	return r.annotate(ctx, name, map[string]any{v1beta1.AnnotationRedacting: nil,
+		v1beta1.AnnotationRedacted: time.Now().UTC().Format(time.RFC3339Nano)})
 }
 
 // each calls do for the objects that have the text.

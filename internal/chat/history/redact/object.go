@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/internal/text/content"
 )
 
-// Object removes the text from the spec and the annotations of an object, or from the subresource, and returns the paths
+// Object removes the text from the spec and the annotations of an object, or from the subresource. It returns the paths
 // of the changed fields.
 func (t *Text) Object(o *unstructured.Unstructured, subresource string) (changed []string) {
 	if subresource != "" {
@@ -68,8 +68,8 @@ func (t *Text) Archived(o *unstructured.Unstructured, now time.Time) (changed []
 	return changed, true, nil
 }
 
-// IsDisposable reports whether an object with the text is deleted. A decision is recorded with the result of its call, a
-// recording is for debugging, and a rejected or superseded message would be answered if it changed.
+// IsDisposable reports whether an object with the text is deleted. A decision is recorded with the result of its call,
+// a recording is for debugging, and a rejected or superseded message would be answered if it changed.
 func IsDisposable(o *unstructured.Unstructured) (bool, error) {
 	switch o.GetKind() {
 	case "ToolApproval", "ChatDebugStep":
@@ -81,8 +81,8 @@ func IsDisposable(o *unstructured.Unstructured) (bool, error) {
 	return false, nil
 }
 
-// Mark is the value of the annotation parley.dev/redacted. That of a message which can be edited has hashes, so that the
-// redaction is no edit.
+// Mark is the value of the annotation parley.dev/redacted. That of a message which can be edited has hashes, so that
+// the redaction is no edit.
 func Mark(before, after *unstructured.Unstructured, now time.Time) (string, error) {
 	mark := now.UTC().Format(time.RFC3339Nano)
 	if before.GetKind() != kindMessage {
