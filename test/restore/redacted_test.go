@@ -18,11 +18,13 @@ import (
 	"parley.dev/parley/test/kit/modeltest"
 )
 
-// TestRedactedBackupIsNotAnsweredAgain restores what a redaction leaves of an archive, which has objects as a backup has.
+// TestRedactedBackupIsNotAnsweredAgain restores what a redaction leaves of an archive, which has the objects of a
+// backup.
 func TestRedactedBackupIsNotAnsweredAgain(t *testing.T) {
 	model, url := newModel(t)
 	from := newRoom(t, origin)
-	from.create(modeltest.Config("default", url, chattest.Default, func(s *v1beta1.ChatModelConfigSpec) { s.APIKey = nil }),
+	noKey := func(s *v1beta1.ChatModelConfigSpec) { s.APIKey = nil }
+	from.create(modeltest.Config("default", url, chattest.Default, noKey),
 		chattest.Chat("pasted", chattest.Prompt(password+" is my password")))
 	from.awaitMessage("pasted-prompt", v1beta1.ReasonAnswered)
 	from.say("pasted", "next", "once more: "+password)
