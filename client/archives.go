@@ -69,6 +69,46 @@ func (n Namespace) ReadArchive(ctx context.Context, chat, uid string, to io.Writ
 	return nil
 }
 
+// ArchiveRedaction describes what a redaction changes in an archive.
+type ArchiveRedaction struct {
+	// Archive is the archive afterwards.
+	Archive Archive `json:"archive"`
+	// Objects are those that had the text.
+	Objects []RedactedObject `json:"objects"`
+	// Left are the fields that still have the text, because they name something, as RESOURCE/NAME FIELD.
+	Left []string `json:"left"`
+}
+
+// RedactedObject is an object of an archive that had the text.
+type RedactedObject struct {
+	// Object is RESOURCE/NAME.
+	Object string `json:"object"`
+	// Fields are the paths of the changed fields; none if the object was removed.
+	Fields []string `json:"fields"`
+}
+
+// redactTimeout bounds a redaction whose caller sets no deadline: the gateway reads the archive several times.
+const redactTimeout = 10 * time.Minute
+
+// RedactArchive removes a text from an archived chat. A dry run changes nothing.
+func (n Namespace) RedactArchive(ctx context.Context, chat, uid, text string, dryRun bool) (*ArchiveRedaction, error) {
+	path, err := n.archivePath(chat, uid)
+	if err != nil {
+		return nil, err
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, redactTimeout)
+		defer cancel()
+	}
+	out := &ArchiveRedaction{}
+	in := map[string]any{"text": text, "dryRun": dryRun}
+	if err := n.client.do(ctx, http.MethodPost, path+"/redact", nil, in, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DeleteArchive deletes an archived chat.
 func (n Namespace) DeleteArchive(ctx context.Context, chat, uid string) error {
 	path, err := n.archivePath(chat, uid)

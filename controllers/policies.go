@@ -4,19 +4,23 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/config"
 	"parley.dev/parley/internal/kube/startup"
 	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/telemetry"
@@ -36,9 +40,10 @@ const (
 // created. The check tries that with dry runs in a namespace where the manager has its rights. It runs once: a later
 // start of the API server makes no manager unready, because programs retry then.
 //
-// Metrics show from then on whether the policies are still enforced, as of the last minute.
+// A metric shows from then on how many policies are not enforced, as of the last minute.
 func AddPoliciesCheck(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) error {
-	watch := &policiesWatch{dry: client.NewDryRunClient(mgr.GetClient()), namespace: namespace}
+	watch := &policiesWatch{dry: client.NewDryRunClient(mgr.GetClient()), live: mgr.GetAPIReader(), namespace: namespace,
+		log: mgr.GetLogger().WithName("policies")}
 	err := errors.Join(newPoliciesCheck(mgr.GetClient(), namespace).addTo(mgr, "policies"), mgr.Add(watch),
 		telemetry.RegisterPolicies(registry, watch.missing.Load))
 	if err != nil {
@@ -50,8 +55,16 @@ func AddPoliciesCheck(mgr ctrl.Manager, namespace string, registry prometheus.Re
 // policiesWatch checks again and again whether the admission policies are enforced.
 type policiesWatch struct {
 	dry       client.Client
+	live      client.Reader
 	namespace string
-	missing   atomic.Bool
+	log       logr.Logger
+	// unenforced are the policies that are missing or have no binding, and accepts is whether the API server accepts what
+	// a policy forbids. reported is what the log has of them.
+	unenforced []string
+	accepts    bool
+	reported   string
+	// missing is the value of the metric.
+	missing atomic.Int64
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -64,13 +77,40 @@ func (w *policiesWatch) Start(ctx context.Context) error {
 	return nil
 }
 
-// check tries what a policy forbids. Without a clear answer nothing changes.
+// check looks for the policies and their bindings, and tries what one of them forbids. Without a clear answer nothing
+// changes.
 func (w *policiesWatch) check(ctx context.Context) {
+	var policies metav1.PartialObjectMetadataList
+	policies.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyList"))
+	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
+	if err := cmp.Or(w.live.List(ctx, &policies), w.live.List(ctx, &bindings)); err != nil {
+		w.report("the admission policies cannot be listed", "error", err.Error())
+	} else {
+		missing, unbound := config.UnenforcedPolicies(policies.Items, bindings.Items)
+		if w.unenforced = append(missing, unbound...); len(w.unenforced) > 0 {
+			w.report("admission policies are not enforced", "missing", missing, "withoutBinding", unbound)
+		} else {
+			w.reported = ""
+		}
+	}
 	switch err := probe(ctx, w.dry, w.namespace, false); {
 	case err == nil:
-		w.missing.Store(true)
+		w.accepts = true
 	case apierrors.IsForbidden(err) && !startup.IsRefusal(err):
-		w.missing.Store(false)
+		w.accepts = false
+	}
+	least := 0
+	if w.accepts {
+		least = 1
+	}
+	w.missing.Store(int64(max(len(w.unenforced), least)))
+}
+
+// report logs what has changed since the last report.
+func (w *policiesWatch) report(message string, about ...any) {
+	if text := fmt.Sprint(message, about); text != w.reported {
+		w.log.Info(message, about...)
+		w.reported = text
 	}
 }
 

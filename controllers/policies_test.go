@@ -4,18 +4,26 @@
 package controllers
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/config"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -43,9 +51,23 @@ func TestManagersWaitForPoliciesAndNothingElse(t *testing.T) {
 	}
 }
 
-// apiServer answers each create with the next of its answers, and the last one stays.
+// apiServer answers each create with the next of its answers, and the last one stays. It has all policies, and a
+// binding of each.
 func apiServer(answers ...error) client.Client {
 	return interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			for _, m := range config.Manifests("admission", "ValidatingAdmissionPolicy") {
+				switch l := list.(type) {
+				case *metav1.PartialObjectMetadataList:
+					l.Items = append(l.Items, metav1.PartialObjectMetadata{ObjectMeta: m.ObjectMeta})
+				case *admissionv1.ValidatingAdmissionPolicyBindingList:
+					l.Items = append(l.Items, admissionv1.ValidatingAdmissionPolicyBinding{
+						Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: m.Name,
+							ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}})
+				}
+			}
+			return nil
+		},
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			answer := answers[0]
 			if len(answers) > 1 {
@@ -80,10 +102,11 @@ func TestManagersAreReadyOncePoliciesAreInForce(t *testing.T) {
 func TestMissingPoliciesAreReportedUntilTheyReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		watch := &policiesWatch{dry: apiServer(denied, nil, starting, denied), namespace: "ns"}
+		c := apiServer(denied, nil, starting, denied)
+		watch := &policiesWatch{dry: c, live: c, namespace: "ns"}
 		ended := make(chan error, 1)
 		go func() { ended <- watch.Start(ctx) }()
-		for i, want := range []bool{false, true, true, false} {
+		for i, want := range []int64{0, 1, 1, 0} {
 			synctest.Wait()
 			check.Equal(t, fmt.Sprintf("missing after check %d", i), want, watch.missing.Load())
 			<-time.After(watchInterval)
@@ -91,6 +114,51 @@ func TestMissingPoliciesAreReportedUntilTheyReturn(t *testing.T) {
 		cancel()
 		check.OK(t, <-ended)
 	})
+}
+
+func TestEachUnenforcedPolicyIsReported(t *testing.T) {
+	all := apiServer(denied)
+	for name, c := range map[string]struct {
+		list func(client.ObjectList) error
+		want int64
+		says string
+	}{
+		"all are enforced": {func(client.ObjectList) error { return nil }, 0, ""},
+		"a policy is missing": {func(list client.ObjectList) error {
+			if l, ok := list.(*metav1.PartialObjectMetadataList); ok {
+				l.Items = l.Items[1:]
+			}
+			return nil
+		}, 1, `"missing":["parley-authors"]`},
+		"two bindings are missing": {func(list client.ObjectList) error {
+			if l, ok := list.(*admissionv1.ValidatingAdmissionPolicyBindingList); ok {
+				l.Items = l.Items[2:]
+			}
+			return nil
+		}, 2, `"withoutBinding":["parley-authors",`},
+		"a binding only audits, another one is for some namespaces": {func(list client.ObjectList) error {
+			if l, ok := list.(*admissionv1.ValidatingAdmissionPolicyBindingList); ok {
+				l.Items[0].Spec.ValidationActions[0] = admissionv1.Audit
+				l.Items[1].Spec.MatchResources = &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{}}
+			}
+			return nil
+		}, 2, `"withoutBinding":["parley-authors",`},
+		"the manager may not list them": {func(client.ObjectList) error { return denied }, 0, "cannot be listed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			watch := &policiesWatch{dry: all, namespace: "ns", live: interceptor.NewClient(nil, interceptor.Funcs{
+				List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+					return cmp.Or(all.List(ctx, list), c.list(list))
+				}}), log: logr.FromSlogHandler(slog.NewJSONHandler(&log, nil))}
+			for range 2 {
+				watch.check(t.Context())
+			}
+			check.Equal(t, "unenforced", c.want, watch.missing.Load())
+			check.Equal(t, "lines in the log", min(1, len(c.says)), strings.Count(log.String(), "\n"))
+			check.Contains(t, log.String(), c.says)
+		})
+	}
 }
 
 func TestACheckOfPoliciesEndsWithItsContext(t *testing.T) {

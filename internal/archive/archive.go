@@ -25,6 +25,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gocloud.dev/blob"
@@ -39,8 +40,10 @@ import (
 const (
 	objectsPrefix = "chats"
 	indexPrefix   = "index"
-	// metaCreated is the metadata of an object that leads to its entry.
+	// metaCreated is the metadata of an object that leads to its entry. metaSum is the SHA-256 of a redacted one, whose
+	// entry may still have that of the object before.
 	metaCreated = "created"
+	metaSum     = "sha256"
 	// MaxPage is how many entries a page has at most.
 	MaxPage = 500
 	// readsAtOnce is how many entries are read at the same time.
@@ -52,6 +55,9 @@ var ErrPage = errors.New("the token of the page cannot be read: list again from 
 
 // ErrNotFound means that the store has no such archive.
 var ErrNotFound = errors.New("there is no such archive")
+
+// ErrConflict means that something else changes an archive at the same time.
+var ErrConflict = errors.New("the archive is being changed by another request: try again")
 
 // errDiffers means that an object is not as it was written.
 var errDiffers = errors.New("the object differs from what was written")
@@ -97,8 +103,9 @@ type Object interface {
 
 // Store is a bucket with archives. It is safe for concurrent use.
 type Store struct {
-	bucket *blob.Bucket
-	now    func() time.Time
+	bucket    *blob.Bucket
+	now       func() time.Time
+	redacting sync.Mutex
 }
 
 // New returns the store in a bucket. now returns the current time.
@@ -108,16 +115,24 @@ func New(bucket *blob.Bucket, now func() time.Time) *Store { return &Store{bucke
 func (s *Store) Write(ctx context.Context, chat *v1beta1.Chat, objects iter.Seq2[Object, error]) (*Entry, error) {
 	e := &Entry{Namespace: chat.Namespace, Chat: chat.Name, UID: string(chat.UID), Title: chat.Status.Title,
 		CreatedAt: chat.CreationTimestamp.UTC(), ArchivedAt: s.now().UTC().Truncate(time.Second),
-		Head: chat.Status.History.Head, Objects: map[string]int{}}
+		Head: chat.Status.History.Head}
 	if class := chat.Status.ChatClass; class != nil {
 		e.ChatClass = class.Name
 	}
+	return e, s.put(ctx, e, objects)
+}
+
+// put writes an object, reads it back, and does the same with its entry.
+func (s *Store) put(ctx context.Context, e *Entry, objects iter.Seq2[Object, error]) error {
 	day := e.CreatedAt.Format(time.DateOnly)
 	if err := s.writeObjects(ctx, e, day, objects); err != nil {
-		return nil, fmt.Errorf("writing %s: %w", e.object(), err)
+		return fmt.Errorf("writing %s: %w", e.object(), err)
 	}
-	if err := s.Read(ctx, e, io.Discard); err != nil {
-		return nil, fmt.Errorf("reading %s back: %w", e.object(), err)
+	switch sum, err := s.read(ctx, e.object(), io.Discard); {
+	case err != nil:
+		return fmt.Errorf("reading %s back: %w", e.object(), err)
+	case sum != e.SHA256:
+		return fmt.Errorf("reading %s back: %w", e.object(), errDiffers)
 	}
 	key := indexKey(e.Namespace, day, e.Chat, e.UID)
 	raw, err := json.Marshal(e)
@@ -125,35 +140,51 @@ func (s *Store) Write(ctx context.Context, chat *v1beta1.Chat, objects iter.Seq2
 		err = s.bucket.WriteAll(ctx, key, raw, &blob.WriterOptions{ContentType: "application/json"})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", key, err)
+		return fmt.Errorf("writing %s: %w", key, err)
 	}
 	switch back, err := s.bucket.ReadAll(ctx, key); {
 	case err != nil:
-		return nil, fmt.Errorf("reading %s back: %w", key, err)
+		return fmt.Errorf("reading %s back: %w", key, err)
 	case !bytes.Equal(back, raw):
-		return nil, fmt.Errorf("reading %s back: %w", key, errDiffers)
+		return fmt.Errorf("reading %s back: %w", key, errDiffers)
 	}
-	return e, nil
+	return nil
 }
 
-// writeObjects writes the list, and notes in the entry what it is like.
+// writeObjects writes the list, and notes in the entry what it is like. If the entry has a checksum before, it writes
+// only a list of that checksum.
 func (s *Store) writeObjects(ctx context.Context, e *Entry, day string, objects iter.Seq2[Object, error]) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
+	want, metadata := e.SHA256, map[string]string{metaCreated: day}
+	if want != "" {
+		metadata[metaSum] = want
+	}
 	to, err := s.bucket.NewWriter(ctx, e.object(), &blob.WriterOptions{ContentType: "application/gzip",
-		Metadata: map[string]string{metaCreated: day}})
+		Metadata: metadata})
 	if err != nil {
 		return err
 	}
-	sum, size := sha256.New(), &counter{}
-	compressed := gzip.NewWriter(io.MultiWriter(to, sum, size))
-	if err := errors.Join(writeList(compressed, objects, e.Objects), compressed.Close()); err != nil {
+	err = e.compress(to, objects)
+	if err == nil && want != "" && want != e.SHA256 {
+		err = ErrConflict
+	}
+	if err != nil {
 		abort() // The store keeps nothing of an object that is not complete.
 		_ = to.Close()
 		return err
 	}
-	e.Size, e.SHA256 = size.n, hex.EncodeToString(sum.Sum(nil))
 	return to.Close()
+}
+
+// compress writes the list, compressed, and notes in the entry what it is like.
+func (e *Entry) compress(to io.Writer, objects iter.Seq2[Object, error]) error {
+	e.Objects = map[string]int{}
+	sum, size := sha256.New(), &counter{}
+	compressed := gzip.NewWriter(io.MultiWriter(to, sum, size))
+	err := errors.Join(writeList(compressed, objects, e.Objects), compressed.Close())
+	e.Size, e.SHA256 = size.n, hex.EncodeToString(sum.Sum(nil))
+	return err
 }
 
 // writeList writes objects as kubectl prints them with -o json, one a line.
@@ -188,9 +219,31 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // Read writes the list of an archive in JSON. It fails at the end if the object is not as it was written.
 func (s *Store) Read(ctx context.Context, e *Entry, to io.Writer) error {
-	from, err := s.bucket.NewReader(ctx, e.object(), nil)
+	_, err := s.readSum(ctx, e, to)
+	return err
+}
+
+// readSum is Read, and returns the checksum.
+func (s *Store) readSum(ctx context.Context, e *Entry, to io.Writer) (string, error) {
+	sum, err := s.read(ctx, e.object(), to)
+	if err != nil || sum == e.SHA256 {
+		return sum, err
+	}
+	attributes, err := s.bucket.Attributes(ctx, e.object())
 	if err != nil {
-		return known(err)
+		return "", known(err)
+	}
+	if attributes.Metadata[metaSum] != sum {
+		return "", errDiffers
+	}
+	return sum, nil
+}
+
+// read writes the list in an object in JSON, and returns the checksum of the object.
+func (s *Store) read(ctx context.Context, key string, to io.Writer) (string, error) {
+	from, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return "", known(err)
 	}
 	defer func() { _ = from.Close() }()
 	sum := sha256.New()
@@ -202,13 +255,10 @@ func (s *Store) Read(ctx context.Context, e *Entry, to io.Writer) error {
 	if err == nil {
 		_, err = io.Copy(io.Discard, hashed)
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", errDiffers, err)
-	case from.Size() != e.Size || hex.EncodeToString(sum.Sum(nil)) != e.SHA256:
-		return errDiffers
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errDiffers, err)
 	}
-	return nil
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // List are the archives of a namespace whose chats were created on the day, or in the month or year (2026-11-26,

@@ -45,16 +45,12 @@ func RegisterShards(registry prometheus.Registerer, total int) error {
 	return nil
 }
 
-// RegisterPolicies registers whether an admission policy is missing.
-func RegisterPolicies(registry prometheus.Registerer, missing func() bool) error {
+// RegisterPolicies registers how many admission policies are missing.
+func RegisterPolicies(registry prometheus.Registerer, missing func() int64) error {
 	if err := registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: MetricPoliciesMissing,
-		Help: "1 while a check of the last minute found that the API server does not enforce the admission policies, else 0.",
-	}, func() float64 {
-		if missing() {
-			return 1
-		}
-		return 0
-	})); err != nil {
+		Help: "Admission policies that the API server does not enforce, as of the last minute: missing ones, those without " +
+			"a binding that denies, or 1 if it accepts what they forbid.",
+	}, func() float64 { return float64(missing()) })); err != nil {
 		return fmt.Errorf("registering the check of the admission policies: %w", err)
 	}
 	return nil

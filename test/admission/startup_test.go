@@ -7,6 +7,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestClientsRetryWhilePoliciesStart(t *testing.T) {
 				t.Fatalf("a refusal that passes counts as a denial: %#v", refused)
 			}
 
-			ready := readiness(t, chat.Namespace)
+			ready := readiness(t, chat.Namespace, prometheus.NewRegistry())
 			if ready(t.Context()) {
 				t.Error("a manager is ready while chats are refused")
 			}
@@ -104,8 +105,32 @@ func TestClientsRetryWhilePoliciesStart(t *testing.T) {
 	}
 }
 
+// TestManagerNoticesAnUnboundPolicy is not parallel, because other tests need the policy.
+func TestManagerNoticesAnUnboundPolicy(t *testing.T) {
+	const name = "parley-immutable-prompts"
+	inForce := probes[slices.IndexFunc(probes, func(p probe) bool { return p.name == name })].inForce
+	var binding admissionv1.ValidatingAdmissionPolicyBinding
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: name}, &binding))
+	check.OK(t, cluster.Client.Delete(t.Context(), &binding))
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		// The API server applies a deletion later. Otherwise it would do so after this test.
+		check.OK(t, until(ctx, name+" is not in force", func(ctx context.Context) bool { return !inForce(ctx) }))
+		binding.ResourceVersion = ""
+		check.OK(t, cluster.Client.Create(ctx, &binding))
+		check.OK(t, until(ctx, name+" is in force", inForce))
+	})
+	registry := prometheus.NewRegistry()
+	readiness(t, ns, registry)
+	check.OK(t, until(t.Context(), "the manager counts the policy", func(context.Context) bool {
+		metrics, err := registry.Gather()
+		check.OK(t, err)
+		return metrics[0].GetMetric()[0].GetGauge().GetValue() == 1
+	}))
+}
+
 // readiness starts the check of a manager in the namespace, without controllers, and reports whether it is ready.
-func readiness(t *testing.T, namespace string) func(context.Context) bool {
+func readiness(t *testing.T, namespace string, registry *prometheus.Registry) func(context.Context) bool {
 	t.Helper()
 	cfg, err := manager.config(t.Context())
 	check.OK(t, err)
@@ -116,7 +141,7 @@ func readiness(t *testing.T, namespace string) func(context.Context) bool {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: controllers.Scheme(), HealthProbeBindAddress: address,
 		Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err == nil {
-		err = controllers.AddPoliciesCheck(mgr, namespace, prometheus.NewRegistry())
+		err = controllers.AddPoliciesCheck(mgr, namespace, registry)
 	}
 	check.OK(t, err)
 	go func() {

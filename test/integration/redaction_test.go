@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/history/redact"
 	cli "parley.dev/parley/internal/cli/cluster"
-	"parley.dev/parley/internal/cli/redact"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realpod"

@@ -17,7 +17,7 @@ var areas = map[string][]string{
 	"text":       nil,
 	"netguard":   nil,
 	"telemetry":  nil,
-	"archive":    {"text"},
+	"archive":    {"chat", "text"},
 	"approval":   {"text"},
 	"pods":       {},
 	"chat":       {"approval", "netguard", "pods", "telemetry", "text"},

@@ -193,15 +193,23 @@ func (r *room) talkTo() {
 			{Role: v1beta1.RoleAssistant, Content: "Indeed."}}
 	}))
 	r.awaitMessage("imported-1", v1beta1.ReasonAnswered)
-	r.say("imported", "imported-2", "my password is hunter2")
-	password := filepath.Join(r.t.TempDir(), "password")
-	check.OK(r.t, os.WriteFile(password, []byte("hunter2"), 0o600))
-	if out, code := r.chat("alice", "redact", "imported", password, "-n", r.ns); code != 0 {
-		r.t.Fatalf("redacting a message: %s", out)
-	}
+	r.say("imported", "imported-2", "my password is "+password)
+	r.redact("imported")
 	r.say("imported", "imported-3", "go on")
 	r.patch(chattest.Chat("archived"), `{"spec":{"archived":true}}`)
 	r.awaitChat("archived", v1beta1.ReasonArchived)
 	r.eventually("chat failed has failed", func() bool { return r.get("failed").Status.Phase == v1beta1.ChatError })
 	r.awaitChat("pending", v1beta1.ConditionReason(v1beta1.ErrorModelConfigNotFound))
+}
+
+const password = "hunter2"
+
+// redact removes the password from a chat as alice.
+func (r *room) redact(chat string) {
+	r.t.Helper()
+	file := filepath.Join(r.t.TempDir(), "password")
+	check.OK(r.t, os.WriteFile(file, []byte(password), 0o600))
+	if out, code := r.chat("alice", "redact", chat, file, "-n", r.ns); code != 0 {
+		r.t.Fatalf("redacting chat %s: %s", chat, out)
+	}
 }

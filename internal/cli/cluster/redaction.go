@@ -14,15 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/chat/history"
-	"parley.dev/parley/internal/cli/redact"
-	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/internal/chat/history/redact"
 )
 
 // Redaction removes a text from the objects of chats. It changes whatever the API server has of them, also fields of a
@@ -61,7 +58,8 @@ func (r *Redaction) Chat(ctx context.Context, name string) error {
 	if err := r.each(ctx, chats, "metadata.name="+name, r.chat); err != nil {
 		return err
 	}
-	return r.annotate(ctx, name, map[string]any{v1beta1.AnnotationRedacting: nil, v1beta1.AnnotationRedacted: now()})
+	return r.annotate(ctx, name, map[string]any{v1beta1.AnnotationRedacting: nil,
+		v1beta1.AnnotationRedacted: time.Now().UTC().Format(time.RFC3339Nano)})
 }
 
 // each calls do for the objects that have the text.
@@ -87,34 +85,17 @@ func (r *Redaction) each(ctx context.Context, resource, fields string,
 	}
 }
 
-// message removes the text from a message. A rejected or superseded one is deleted: changed, it would be answered.
+// message removes the text from a message, or deletes it.
 func (r *Redaction) message(ctx context.Context, o *unstructured.Unstructured) error {
-	before, err := messageOf(o)
-	switch {
+	switch disposable, err := redact.IsDisposable(o); {
 	case err != nil:
-		return err
-	case history.IsRefused(before):
+		return err //nolint:wrapcheck // It names the message.
+	case disposable:
 		return r.remove(ctx, messages, o)
 	}
 	return r.rewrite(ctx, messages, "", o, func(before, after *unstructured.Unstructured) (string, error) {
-		was, err := messageOf(before)
-		if err != nil || was.Spec.Generation != nil || was.Spec.Role == v1beta1.RoleTool {
-			return now(), err // It cannot be edited, so that no hash is needed.
-		}
-		is, err := messageOf(after)
-		if err != nil {
-			return "", err
-		}
-		return content.Redacted(was, &is.Spec), nil
+		return redact.Mark(before, after, time.Now())
 	})
-}
-
-func messageOf(o *unstructured.Unstructured) (*v1beta1.ChatMessage, error) {
-	var m v1beta1.ChatMessage
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &m); err != nil {
-		return nil, fmt.Errorf("reading message %s: %w", o.GetName(), err)
-	}
-	return &m, nil
 }
 
 // chat removes the text from a chat, first where it comes from, then from the status.
@@ -133,7 +114,7 @@ func (r *Redaction) rewrite(ctx context.Context, resource, subresource string, o
 	name, reported := o.GetName(), false
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { //nolint:wrapcheck // Its own errors.
 		after := o.DeepCopy()
-		changed := r.redact(after, subresource)
+		changed := r.Text.Object(after, subresource)
 		if len(changed) == 0 {
 			return nil
 		}
@@ -156,28 +137,6 @@ func (r *Redaction) rewrite(ctx context.Context, resource, subresource string, o
 		o = current
 		return err
 	})
-}
-
-// redact removes the text from the object, and returns the changed fields.
-func (r *Redaction) redact(o *unstructured.Unstructured, subresource string) (changed []string) {
-	if subresource != "" {
-		fields, _, _ := unstructured.NestedMap(o.Object, subresource)
-		changed = r.Text.Fields(subresource, fields)
-		o.Object[subresource] = fields
-		return changed
-	}
-	annotations := o.GetAnnotations()
-	for key, value := range annotations {
-		if left := r.Text.Replace(value); left != value {
-			annotations[key] = left
-			changed = append(changed, "metadata.annotations."+key)
-		}
-	}
-	o.SetAnnotations(annotations)
-	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
-	changed = append(changed, r.Text.Fields("spec", spec)...)
-	o.Object["spec"] = spec
-	return changed
 }
 
 // changesOf is a merge patch of the fields that differ; it fails if the object has changed since.
@@ -275,12 +234,9 @@ func (r *Redaction) Left(ctx context.Context, chat string) (left []string, err e
 	return left, r.each(ctx, chats, "metadata.name="+chat, note(chats))
 }
 
-// disposable are the resources whose objects are deleted if they have the text, with the selector of a chat's: a
-// decision is recorded with the result of its call, and a recording is for debugging.
+// disposable are the resources whose objects are deleted if they have the text, with the selector of a chat's.
 var disposable = map[string]string{"toolapprovals": "spec.chatRef.name=", "chatdebugsteps": "chatRef.name="}
 
 func (r *Redaction) of(resource string) dynamic.ResourceInterface {
 	return r.Client.Resource(v1beta1.GroupVersion.WithResource(resource)).Namespace(r.Namespace)
 }
-
-func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/config"
 	"parley.dev/parley/internal/chat/modelconfig"
 )
 
@@ -78,17 +78,12 @@ func checkFields(f *Facts) Finding {
 }
 
 func checkPolicies(f *Facts) Finding {
-	var denying metav1.PartialObjectMetadataList
-	for _, b := range f.Bindings.Items {
-		if slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) {
-			denying.Items = append(denying.Items, metav1.PartialObjectMetadata{ObjectMeta: b.ObjectMeta})
-		}
-	}
-	if lacks := missing("admission", "ValidatingAdmissionPolicy", f.Policies); len(lacks) > 0 {
+	lacks, unbound := config.UnenforcedPolicies(f.Policies.Items, f.Bindings.Items)
+	switch {
+	case len(lacks) > 0:
 		return finding(Failed, upgrade, "policies are missing, so that statuses can be forged: %s", listed(lacks))
-	}
-	if lacks := missing("admission", "ValidatingAdmissionPolicyBinding", denying); len(lacks) > 0 {
-		return finding(Failed, upgrade, "policies have no binding that denies: %s", listed(lacks))
+	case len(unbound) > 0:
+		return finding(Failed, upgrade, "policies have no binding that denies: %s", listed(unbound))
 	}
 	return ok("all policies and their bindings are installed")
 }

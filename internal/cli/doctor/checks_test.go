@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/config"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -94,11 +95,11 @@ func healthy(t *testing.T) *Facts {
 		Denied: map[string][]authorizationv1.ResourceAttributes{}}
 	f.Kubernetes.GitVersion, f.OpenAPI.Components.Schemas = "v1.36.2-gke.100", readSchemas(t)
 	f.Errors = map[string]error{"message": errors.New("ValidatingAdmissionPolicy 'parley-messages' denied request")}
-	for _, m := range manifests("admission", "ValidatingAdmissionPolicy") {
+	for _, m := range config.Manifests("admission", "ValidatingAdmissionPolicy") {
 		f.Policies.Items = append(f.Policies.Items, named(m.Name).Items...)
 		f.Bindings.Items = append(f.Bindings.Items, admissionv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-				ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}})
+				PolicyName: m.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}})
 	}
 	f.Stamps = named("parley-created-by", "parley-edited-by")
 	f.StampBindings = f.Stamps

@@ -4,48 +4,22 @@
 package doctor
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
-	"fmt"
-	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/config"
 )
 
-// manifests are the objects of a kind in a folder of config/, with the rules of roles.
-func manifests(dir, kind string) (found []rbacv1.ClusterRole) {
-	files, err := fs.Glob(config.Files, dir+"/*.yaml")
-	for _, file := range files {
-		text, readErr := config.Files.ReadFile(file)
-		err = cmp.Or(err, readErr)
-		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-			var object rbacv1.ClusterRole
-			err = cmp.Or(err, yaml.Unmarshal(document, &object))
-			if object.Kind == kind {
-				found = append(found, object)
-			}
-		}
-	}
-	if err != nil {
-		panic(fmt.Sprintf("reading config/%s: %v", dir, err)) // Cannot happen: the files are constants.
-	}
-	return found
-}
-
 // missing are the names of the manifests of a kind that are not among those of the cluster.
 func missing(dir, kind string, present metav1.PartialObjectMetadataList) (names []string) {
-	for _, m := range manifests(dir, kind) {
+	for _, m := range config.Manifests(dir, kind) {
 		if !slices.ContainsFunc(present.Items, func(o metav1.PartialObjectMetadata) bool { return o.Name == m.Name }) {
 			names = append(names, m.Name)
 		}
@@ -56,7 +30,7 @@ func missing(dir, kind string, present metav1.PartialObjectMetadataList) (names 
 // roleRights are the rights of a role of config/rbac, in the namespace. Of several names of objects the first one shows
 // whether the role is bound.
 func roleRights(kind, name, namespace string) (all []authorizationv1.ResourceAttributes) {
-	for _, m := range manifests("rbac", kind) {
+	for _, m := range config.Manifests("rbac", kind) {
 		for _, rule := range m.Rules {
 			for _, resource := range rule.Resources {
 				resource, subresource, _ := strings.Cut(resource, "/")

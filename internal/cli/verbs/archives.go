@@ -26,7 +26,7 @@ func newArchives(o *options) *cobra.Command {
 	list := func(ctx context.Context, s *session, _ []string) error { return listArchives(ctx, s, created) }
 	cmd := &cobra.Command{
 		Use:   "archives",
-		Short: "List, read, restore and delete chats that were archived before their deletion",
+		Short: "List, read, restore, redact and delete chats that were archived before their deletion",
 		Long: "Lists the chats of the namespace that were written to object storage before their retention deleted them. " +
 			"The gateway reads the storage, and asks the API server whether you may list, get or delete chats/archive. " +
 			"Chats in the cluster that are archived (kubectl chat archive) are not among them: see kubectl chat ls --all.",
@@ -52,6 +52,7 @@ func newArchives(o *options) *cobra.Command {
 			Long: "Restores an archived chat and its sub-chats into the cluster, as kubectl chat restore does. No model is " +
 				"asked again. The archive stays. Takes the verb restore on chats (ClusterRole parley-restore).",
 			Example: "  kubectl chat archives restore triage", Args: cobra.ExactArgs(1), RunE: archived(o, restoreArchive)},
+		newRedactArchive(o),
 		&cobra.Command{Use: "delete CHAT[/UID]", Short: "Delete an archived chat",
 			Long:    "Deletes the archive of a chat from the object storage. That cannot be undone.",
 			Example: "  kubectl chat archives delete triage", Args: cobra.ExactArgs(1), RunE: archived(o, deleteArchive)},

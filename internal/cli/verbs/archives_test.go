@@ -19,12 +19,12 @@ import (
 )
 
 // archived archives a chat of the name, which is no longer in the cluster.
-func (p *person) archived(name, uid string) {
+func (p *person) archived(name, uid, title string) {
 	p.t.Helper()
 	chat := &v1beta1.Chat{ObjectMeta: p.meta(name)}
 	chat.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Chat"))
 	chat.UID, chat.CreationTimestamp = types.UID(uid), metav1.NewTime(time.Date(2026, 11, 19, 0, 0, 0, 0, time.UTC))
-	chat.Status.Title, chat.Status.ChatClass = "Why", &v1beta1.AppliedChatClass{Name: "coder"}
+	chat.Status.Title, chat.Status.ChatClass = title, &v1beta1.AppliedChatClass{Name: "coder"}
 	_, err := p.archive.Write(p.t.Context(), chat, func(yield func(archive.Object, error) bool) { yield(chat, nil) })
 	check.OK(p.t, err)
 }
@@ -34,8 +34,8 @@ func TestArchivesAreListedPrintedAndDeleted(t *testing.T) {
 	p := newPerson(t)
 	run := func(args ...string) *command { return p.run(append(args, "--gateway", p.gateway)...) }
 	run("archives").shows("", "No archives found in namespace "+p.namespace)
-	p.archived("old", "u1")
-	p.archived("other", "u2")
+	p.archived("old", "u1", "Why")
+	p.archived("other", "u2", "Why")
 	list := run("archives", "list", "--created", "2026-11")
 	list.succeeds()
 	lines := strings.Split(strings.TrimSpace(list.out.String()), "\n")
@@ -51,7 +51,7 @@ func TestArchivesAreListedPrintedAndDeleted(t *testing.T) {
 		objects.Items[0].Name != "old" {
 		t.Errorf("printed is %s: %v", got.out.String(), err)
 	}
-	p.archived("old", "u3")
+	p.archived("old", "u3", "Why")
 	run("archives", "get", "old").exits(exitUsage, "name one of old/u1, old/u3")
 	run("archives", "delete", "old/u1").shows("archive of chat old deleted\n")
 	run("archives", "get", "old/u1").exits(exitNotFound, "there is no archive of chat old/u1")

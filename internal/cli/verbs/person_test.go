@@ -84,7 +84,7 @@ func newPerson(t *testing.T) *person {
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatclasses"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/archive"}, Verbs: []string{"get", "list", "delete"}},
-		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"restore"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"restore", "redact"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/status"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 	}})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -18,9 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/chat/history/redact"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/cli/cluster"
-	"parley.dev/parley/internal/cli/redact"
 	"parley.dev/parley/internal/cli/terminal"
 )
 
@@ -33,11 +35,12 @@ func newRedact(o *options) *cobra.Command {
 			"is escaped as in JSON or URLs, or encoded as in a Secret. Nothing is answered again. Recordings of model calls, " +
 			"approvals, and rejected or superseded messages that have the text are deleted. The text comes from FILE or " +
 			"standard input, without the line break at its end; on a terminal it is asked for and not shown. The chats must " +
-			"not be answering. Takes the verb redact on chats (ClusterRole parley-redact).",
+			"not be answering. Archives of the chat are named, and keep the text: see kubectl chat archives redact. Takes the " +
+			"verb redact on chats (ClusterRole parley-redact).",
 		Example: "  kubectl chat redact triage\n  kubectl chat redact triage password.txt --dry-run",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := textToRemove(o, append(args, "-")[1])
+			text, _, err := textToRemove(o, append(args, "-")[1])
 			if err != nil {
 				return err
 			}
@@ -48,20 +51,31 @@ func newRedact(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client, err := dynamic.NewForConfig(s.dialer.Config)
+			untyped, err := dynamic.NewForConfig(s.dialer.Config)
 			if err != nil {
 				return fmt.Errorf("creating a client: %w", err)
 			}
-			r := &cluster.Redaction{Namespace: s.Namespace, Client: client, Text: text, DryRun: dryRun}
-			return redactFamily(cmd.Context(), s, r, args[0])
+			r := &cluster.Redaction{Namespace: s.Namespace, Client: untyped, Text: text, DryRun: dryRun}
+			err = redactFamily(cmd.Context(), s, r, args[0])
+			if err == nil || errors.Is(err, errNoText) {
+				noteArchives(cmd.Context(), s, args[0])
+			}
+			return err
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be changed, and change nothing")
+	dryRunFlag(cmd, &dryRun)
 	return cmd
 }
 
+func dryRunFlag(cmd *cobra.Command, dryRun *bool) {
+	cmd.Flags().BoolVar(dryRun, "dry-run", false, "print what would be changed, and change nothing")
+}
+
+// errNoText is why nothing was redacted.
+var errNoText = errors.New("the text was not found")
+
 // textToRemove reads the text from a file, or from standard input for "-".
-func textToRemove(o *options, file string) (*redact.Text, error) {
+func textToRemove(o *options, file string) (text *redact.Text, plain string, err error) {
 	read := func() ([]byte, error) { return readInput(o, file, v1beta1.MaxContentBytes) }
 	if in, ok := o.In.(*os.File); ok && file == "-" && terminal.OnTerminal(o.In) {
 		fmt.Fprint(o.ErrOut, "Text to remove (not shown): ")
@@ -70,13 +84,13 @@ func textToRemove(o *options, file string) (*redact.Text, error) {
 	}
 	raw, err := read()
 	if err != nil {
-		return nil, fmt.Errorf("reading the text to remove: %w", err)
+		return nil, "", fmt.Errorf("reading the text to remove: %w", err)
 	}
-	text, err := redact.New(strings.TrimRight(string(raw), "\r\n"))
-	if err != nil {
-		return nil, usageError{err}
+	plain = strings.TrimRight(string(raw), "\r\n")
+	if text, err = redact.New(plain); err != nil {
+		return nil, "", usageError{err}
 	}
-	return text, nil
+	return text, plain, nil
 }
 
 // redactFamily removes the text from a chat and its sub-chats, and reads them again.
@@ -110,7 +124,7 @@ func redactFamily(ctx context.Context, s *session, r *cluster.Redaction, name st
 		return fmt.Errorf("the text is still in %s: these fields cannot be changed, so delete the objects",
 			strings.Join(left, ", "))
 	case len(objects) == 0:
-		return errors.New("the text was not found")
+		return errNoText
 	}
 	return nil
 }
@@ -152,17 +166,89 @@ func stillIdle(ctx context.Context, s *session, family []*v1beta1.Chat) error {
 
 // reportRedactions has each object with the text printed, and returns their set.
 func reportRedactions(s *session, r *cluster.Redaction) map[string]bool {
-	redacted, deleted, objects := "redacted", "deleted", map[string]bool{}
-	if r.DryRun {
-		redacted, deleted = "would be redacted", "would be deleted"
-	}
+	objects := map[string]bool{}
 	r.Report = func(object string, fields []string) {
 		objects[object] = true
-		if len(fields) == 0 {
-			_, _ = fmt.Fprintf(s.Out, "%s %s\n", object, deleted)
-			return
-		}
-		_, _ = fmt.Fprintf(s.Out, "%s %s: %s\n", object, redacted, strings.Join(slices.Compact(fields), ", "))
+		reportRedaction(s, object, fields, r.DryRun)
 	}
 	return objects
+}
+
+// reportRedaction prints an object with the text, and its fields; none: it is deleted.
+func reportRedaction(s *session, object string, fields []string, dryRun bool) {
+	would := ""
+	if dryRun {
+		would = "would be "
+	}
+	if len(fields) == 0 {
+		_, _ = fmt.Fprintf(s.Out, "%s %sdeleted\n", object, would)
+		return
+	}
+	_, _ = fmt.Fprintf(s.Out, "%s %sredacted: %s\n", object, would, strings.Join(slices.Compact(fields), ", "))
+}
+
+// newRedactArchive is in the words of redact.
+func newRedactArchive(o *options) *cobra.Command {
+	dryRun := false
+	cmd := &cobra.Command{Use: "redact CHAT[/UID] [FILE|-]",
+		Short: "Remove a text, such as a pasted password, from an archived chat",
+		Long: "Replaces a text in the archive of a chat and of its sub-chats, as kubectl chat redact does in chats of the " +
+			"cluster. The text comes from FILE or standard input, without the line break at its end; on a terminal it is " +
+			"asked for and not shown. Takes the verb redact on chats (ClusterRole parley-redact).",
+		Example: "  kubectl chat archives redact triage\n  kubectl chat archives redact triage password.txt --dry-run",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, text, err := textToRemove(o, append(args, "-")[1])
+			if err != nil {
+				return err
+			}
+			return archived(o, func(ctx context.Context, s *session, args []string) error {
+				return onArchives(ctx, s, func(n client.Namespace) error { return redactArchive(ctx, s, n, args[0], text, dryRun) })
+			})(cmd, args)
+		}}
+	dryRunFlag(cmd, &dryRun)
+	return cmd
+}
+
+func redactArchive(ctx context.Context, s *session, n client.Namespace, name, text string, dryRun bool) error {
+	a, err := findArchive(ctx, n, name)
+	if err != nil {
+		return err
+	}
+	r, err := n.RedactArchive(ctx, a.Chat, a.UID, text, dryRun)
+	if err != nil {
+		return fmt.Errorf("redacting the archive of chat %s: %w", a.Chat, err)
+	}
+	for _, o := range r.Objects {
+		reportRedaction(s, o.Object, o.Fields, dryRun)
+	}
+	switch {
+	case len(r.Left) > 0 && !dryRun:
+		return fmt.Errorf("the text is still in %s: these fields cannot be changed, so delete the archive",
+			strings.Join(r.Left, ", "))
+	case len(r.Objects) == 0:
+		return errNoText
+	}
+	return nil
+}
+
+// noteArchives prints which archives there are of chats of the name. They keep the text.
+func noteArchives(ctx context.Context, s *session, chat string) {
+	s.dialer.AsCaller = true
+	var page *client.ArchivePage
+	err := onArchives(ctx, s, func(n client.Namespace) (err error) {
+		page, err = n.ListArchives(ctx, chat, "", "")
+		return err
+	})
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
+		return // The gateway has no archive.
+	}
+	if err != nil {
+		fmt.Fprintf(s.ErrOut, "Archives of chat %s were not checked: %v\n", chat, err)
+		return
+	}
+	for i := range page.Archives {
+		fmt.Fprintf(s.ErrOut, "An archive of chat %s may have the text, too: %s\n", chat,
+			s.command("archives", "redact", chat+"/"+page.Archives[i].UID))
+	}
 }

@@ -39,3 +39,37 @@ func TestRedactRemovesTextOfChatAndSubChats(t *testing.T) {
 	p.begin(m)
 	redact("password").exits(exitConflict, "chat triage is being answered: wait, or stop it with kubectl chat")
 }
+
+func TestRedactRemovesTextOfArchives(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	redact := func(stdin string, args ...string) *command {
+		return p.start("token", stdin, append([]string{"--gateway", p.gateway, "archives", "redact"}, args...)...)
+	}
+	p.archived("old", "u1", "hunter2-2026")
+	redact("hunter2-2026\n", "old", "--dry-run").shows("chats/old would be redacted: status.title\n")
+	redact("hunter2-2026\n", "old").shows("chats/old redacted: status.title\n")
+	redact("hunter2-2026\n", "old").exits(exitFailed, "the text was not found")
+	redact("short\n", "old").exits(exitUsage, "less than 6 bytes")
+	redact("hunter2-2026\n", "none").exits(exitNotFound, "there is no archive of chat none")
+	got := p.run("archives", "get", "old", "--gateway", p.gateway)
+	got.succeeds()
+	if text := got.out.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, "[redacted]") {
+		t.Errorf("the archive is %s", text)
+	}
+	p.archived("secret-name", "u1", "Why")
+	redact("secret-name\n", "secret-name").exits(exitFailed, "still in chats/secret-name metadata.name")
+}
+
+func TestRedactNamesArchivesOfTheChat(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write("m", "The password is hunter2-2026.")
+	p.archived("triage", "u1", "Why")
+	redact := func() *command {
+		return p.start("token", "hunter2-2026\n", "--gateway", p.gateway, "redact", "triage")
+	}
+	redact().shows("chatmessages/m redacted: spec.content\n", "An archive of chat triage may have the text, too: ",
+		"archives redact triage/u1")
+	redact().exits(exitFailed, "the text was not found")
+}

@@ -8,19 +8,26 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/internal/archive"
+	"parley.dev/parley/internal/chat/history/redact"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/slowclient"
 )
 
-// writeTimeout is how long a client may take to read a piece of an archive.
-const writeTimeout = 30 * time.Second
+const (
+	// writeTimeout is how long a client may take to read a piece of an archive.
+	writeTimeout = 30 * time.Second
+	// redactTimeout is how long a redaction may take, with the body of its request.
+	redactTimeout = 10 * time.Minute
+)
 
 // ListArchives are the parameters of a list of archives.
 type ListArchives struct {
@@ -48,6 +55,19 @@ type OfArchive struct {
 	UID  string `path:"uid" pattern:"^[-a-z0-9]+$" maxLength:"64" doc:"The UID that the Chat had."`
 }
 
+// RedactArchive removes a text from an archive. The text is in the body, because URLs are logged.
+type RedactArchive struct {
+	OfArchive
+
+	Body struct {
+		Text   string `json:"text" doc:"The text to remove, of at least 6 bytes."`
+		DryRun bool   `json:"dryRun,omitempty" doc:"Whether to change nothing, and only report what would change."`
+	}
+}
+
+// ArchiveRedaction is the outcome of a redaction.
+type ArchiveRedaction struct{ Body *archive.Redaction }
+
 // archives are the operations on them.
 type archives struct {
 	api   *api
@@ -70,6 +90,11 @@ func (a archives) register() {
 			}
 			return nil, fromStore(a.store.Delete(ctx, in.Namespace, in.Chat, in.UID))
 		})
+	redaction := operation("redactArchive", http.MethodPost, one+"/redact", "Remove a text from an archived chat",
+		"As a redaction of a chat in the cluster does. One archive is redacted at a time. For those who may redact chats.",
+		http.StatusOK)
+	redaction.BodyReadTimeout = redactTimeout // When it is over, the request ends.
+	register(a.api, redaction, a.redactArchive)
 }
 
 func (a archives) listArchives(ctx context.Context, in *ListArchives) (*ArchiveList, error) {
@@ -109,25 +134,58 @@ func (a archives) getArchive(ctx context.Context, in *OfArchive) (*huma.StreamRe
 	}}, nil
 }
 
+// redactArchive removes a text. The log shows who did it, and has nothing of the text.
+func (a archives) redactArchive(ctx context.Context, in *RedactArchive) (*ArchiveRedaction, error) {
+	if err := a.may(ctx, apiclient.ResourceAttributes{Verb: "redact", Resource: "chats", Namespace: in.Namespace},
+		"parley-redact"); err != nil {
+		return nil, err
+	}
+	text, err := redact.New(in.Body.Text)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	switch chat, err := a.api.client.Chats(in.Namespace).Get(ctx, in.Chat); {
+	case err == nil && string(chat.UID) == in.UID:
+		return nil, refused{&refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict, Message: fmt.Sprintf(
+			"chat %s is still in the cluster, and will be archived again: redact it first", in.Chat)}}
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, err
+	}
+	done, err := a.store.Redact(ctx, in.Namespace, in.Chat, in.UID, text, in.Body.DryRun)
+	if err != nil {
+		return nil, fromStore(err)
+	}
+	if !in.Body.DryRun {
+		a.api.options.Log.InfoContext(ctx, "an archive was redacted", "caller", callerOf(ctx), "namespace", in.Namespace,
+			"chat", in.Chat, "uid", in.UID, "objects", len(done.Objects), "sha256", done.Archive.SHA256)
+	}
+	return &ArchiveRedaction{done}, nil
+}
+
 // mayUseArchive asks the API server whether the caller may do this with chats/archive, a subresource that exists only
 // for this question.
 func (a archives) mayUseArchive(ctx context.Context, verb, namespace, chat string) error {
-	if a.store == nil {
-		return refused{&refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
-			Message: "this gateway has no archive: its administrator can start it with --archive-url"}}
-	}
-	allowed, err := a.api.client.Allowed(ctx, apiclient.ResourceAttributes{Verb: verb, Subresource: "archive",
-		Resource: "chats", Namespace: namespace, Name: chat})
-	if err != nil || allowed {
-		return err
-	}
 	role := "parley-chat-viewer"
 	if verb == "delete" {
 		role = "parley-chat-admin"
 	}
+	return a.may(ctx, apiclient.ResourceAttributes{Verb: verb, Subresource: "archive", Resource: "chats",
+		Namespace: namespace, Name: chat}, role)
+}
+
+// may asks the API server whether the caller has a right, which the role gives.
+func (a archives) may(ctx context.Context, right apiclient.ResourceAttributes, role string) error {
+	if a.store == nil {
+		return refused{&refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+			Message: "this gateway has no archive: its administrator can start it with --archive-url"}}
+	}
+	allowed, err := a.api.client.Allowed(ctx, right)
+	if err != nil || allowed {
+		return err
+	}
 	return refused{&refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,
-		Message: fmt.Sprintf("you may not %s chats/archive in namespace %s: ask for the ClusterRole %s", verb, namespace,
-			role)}}
+		Message: fmt.Sprintf("you may not %s %s in namespace %s: ask for the ClusterRole %s", right.Verb,
+			path.Join(right.Resource, right.Subresource), right.Namespace, role)}}
 }
 
 // fromStore converts an error of the store.
@@ -141,6 +199,9 @@ func fromStore(err error) error {
 func storeRefusal(err error) *refusal.Error {
 	if errors.Is(err, archive.ErrNotFound) {
 		return &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound, Message: err.Error()}
+	}
+	if errors.Is(err, archive.ErrConflict) {
+		return &refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict, Message: err.Error()}
 	}
 	if errors.Is(err, archive.ErrPage) {
 		return &refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest, Message: err.Error()}

@@ -4,7 +4,9 @@
 package rest_test
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,14 +24,14 @@ import (
 )
 
 // openArchive opens a door to a gateway with the archive of one chat.
-func openArchive(t *testing.T, role string) (*door, *blob.Bucket) {
+func openArchive(t *testing.T, role string, change ...func(*rest.Options)) (*door, *blob.Bucket) {
 	t.Helper()
 	bucket := memblob.OpenBucket(nil)
 	t.Cleanup(func() { check.OK(t, bucket.Close()) })
 	store := archive.New(bucket, time.Now)
-	d := open(t, role, func(o *rest.Options) { o.Archive = store })
+	d := open(t, role, append(change, func(o *rest.Options) { o.Archive = store })...)
 	chat := &v1beta1.Chat{ObjectMeta: d.meta("old"), TypeMeta: metav1.TypeMeta{Kind: "Chat"}}
-	chat.UID, chat.CreationTimestamp = "u1", metav1.NewTime(chattest.Now)
+	chat.UID, chat.CreationTimestamp, chat.Status.Title = "u1", metav1.NewTime(chattest.Now), "hunter2-2026"
 	_, err := store.Write(t.Context(), chat, func(yield func(archive.Object, error) bool) { yield(chat, nil) })
 	check.OK(t, err)
 	return d, bucket
@@ -62,6 +64,49 @@ func TestArchivesAreReadWithTheCallersRights(t *testing.T) {
 	d.token = d.tokenOf("admin")
 	d.does(http.StatusNoContent, "DELETE", "/archives/old/u1", "")
 	d.refuses(http.StatusNotFound, "NotFound", "no such archive", "DELETE", "/archives/old/u1", "")
+}
+
+func TestRedactionOfArchivesTakesTheRight(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	d, bucket := openArchive(t, "parley-chat-admin", func(o *rest.Options) {
+		o.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	})
+	const at, body = "/archives/old/u1/redact", `{"text":"hunter2-2026"}`
+	d.refuses(http.StatusForbidden, "Forbidden", "parley-redact", "POST", at, body)
+	d.account("redactor", "parley-redact")
+	d.token = d.tokenOf("redactor")
+	if got := d.does(http.StatusOK, "GET", "/archives?chat=old", ""); !strings.Contains(got.text, "hunter2-2026") {
+		t.Errorf("the title is not in %s", got.text)
+	}
+	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", "/archives/old/u1", "")
+	d.refuses(http.StatusBadRequest, "BadRequest", "less than 6 bytes", "POST", at, `{"text":"x"}`)
+	d.refuses(http.StatusNotFound, "NotFound", "no such archive", "POST", "/archives/old/u2/redact", body)
+	d.does(http.StatusOK, "POST", at, `{"text":"hunter2-2026","dryRun":true}`)
+	if got := d.does(http.StatusOK, "GET", "/archives?chat=old", ""); !strings.Contains(got.text, "hunter2-2026") {
+		t.Errorf("after a dry run, the list is %s", got.text)
+	}
+	check.Equal(t, "logged before", "", log.String())
+	if got := d.does(http.StatusOK, "POST", at, body); !strings.Contains(got.text, `{"object":"chats/old","fields":["status.title"]}`) ||
+		strings.Contains(got.text, "hunter2") {
+		t.Errorf("got %s", got.text)
+	}
+	if got := d.does(http.StatusOK, "GET", "/archives?chat=old", ""); strings.Contains(got.text, "hunter2") {
+		t.Errorf("after the redaction, the list is %s", got.text)
+	}
+	check.Contains(t, log.String(), `"caller":"system:serviceaccount:`+d.namespace+`:redactor"`, `"chat":"old"`, `"objects":1`)
+	if strings.Contains(log.String(), "hunter2") {
+		t.Errorf("the log has the text: %s", log.String())
+	}
+
+	live := &v1beta1.Chat{ObjectMeta: d.meta("live")}
+	d.create(live)
+	live.Kind = "Chat"
+	_, err := archive.New(bucket, time.Now).Write(t.Context(), live,
+		func(yield func(archive.Object, error) bool) { yield(live, nil) })
+	check.OK(t, err)
+	d.refuses(http.StatusConflict, "Conflict", "still in the cluster", "POST",
+		"/archives/live/"+string(live.UID)+"/redact", body)
 }
 
 func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {

@@ -32,6 +32,18 @@ func WithToken(ctx context.Context, token string) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
+type callerKey struct{}
+
+func withCaller(ctx context.Context, caller string) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// callerOf is the name of the caller.
+func callerOf(ctx context.Context) string {
+	caller, _ := ctx.Value(callerKey{}).(string)
+	return caller
+}
+
 // asCaller sends requests with the token of the context's caller.
 type asCaller struct{ next http.RoundTripper }
 

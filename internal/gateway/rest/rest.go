@@ -8,6 +8,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"time"
@@ -44,6 +45,8 @@ type Options struct {
 	Archive *archive.Store
 	// Refused is called with every refusal.
 	Refused func(ctx context.Context, refused *refusal.Error)
+	// Log records redactions of archives.
+	Log *slog.Logger
 	// Now returns the current time.
 	Now func() time.Time
 }
@@ -127,7 +130,7 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	}
 	defer lease.Release()
 	ctx.SetHeader("Cache-Control", "no-store")
-	next(huma.WithContext(ctx, WithToken(ctx.Context(), token)))
+	next(huma.WithContext(ctx, withCaller(WithToken(ctx.Context(), token), caller)))
 }
 
 // refuse answers a request that reaches no operation.

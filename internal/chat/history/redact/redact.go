@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact removes a text, such as a pasted password, from the objects of a chat. It is pure.
+// Package redact removes a text, such as a pasted password, from the objects of a chat, in the cluster or in an
+// archive. It is pure.
 package redact
 
 import (
