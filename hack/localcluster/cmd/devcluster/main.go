@@ -65,8 +65,8 @@ func run(ctx context.Context, args []string) error {
 	dir := flags.String("dir", os.Getenv("PARLEY_CLUSTER_DIR"), "directory of the cluster")
 	bin := flags.String("bin", os.Getenv("PARLEY_CLUSTER_BIN"), "directory of the programs, as build.sh prints it")
 	nodes := flags.Int("nodes", 1, "with how many nodes up starts the cluster: 1 or 2")
-	network := flags.String("network", "", "directory of the network's programs, as network/build.sh prints it: with it, up "+
-		"starts the cluster with Services, DNS and enforced NetworkPolicies")
+	network := flags.String("network", "", "directory of the network's programs, as network/build.sh prints it: with it, "+
+		"up starts the cluster with Services, DNS and enforced NetworkPolicies")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), usage)
 		flags.PrintDefaults()

@@ -108,8 +108,8 @@ func TestServerFlagsEnforceProductionDefaults(t *testing.T) {
 
 func TestEveryComponentIsAProgramOfTheBuild(t *testing.T) {
 	programs := networked.Programs()
-	for _, c := range append(Network(networked), Etcd(cluster), APIServer(cluster), ControllerManager(cluster), Scheduler(cluster),
-		Containerd(cluster, layout.Nodes[1]), Kubelet(cluster, layout.Nodes[1])) {
+	for _, c := range append(Network(networked), Etcd(cluster), APIServer(cluster), ControllerManager(cluster),
+		Scheduler(cluster), Containerd(cluster, layout.Nodes[1]), Kubelet(cluster, layout.Nodes[1])) {
 		if !slices.Contains(programs, c.Path) {
 			t.Errorf("%s runs %s, which the build does not make", c.Name, c.Path)
 		}

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command coredns is CoreDNS with the plugins that the local cluster uses. The others need the clients of several clouds.
+// Command coredns is CoreDNS with the plugins that the local cluster uses. Others need the clients of several clouds.
 package main
 
 import (
