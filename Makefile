@@ -219,10 +219,11 @@ ON_THE_NODE = $(if $(CLUSTER_SUDO),$(CLUSTER_SUDO) --preserve-env) $(DEVCLUSTER)
 test-install: cluster-down on-cluster ## Make a release, and install it with kustomize and Helm on a fresh local cluster. Not in CI. Takes INSTALL_FLAGS.
 	@hack/setup.sh install
 	cd hack/release && $(GO_BUILD) -o $(INSTALL)/ . helm.sh/helm/v4/cmd/helm
+	cd test/archive && $(GO_BUILD) -o $(INSTALL)/ ./s3server
 	$(INSTALL)/release -root=$(CURDIR) -version=$(INSTALL_VERSION) -registry=registry.parley.test:5000/team \
 	  -out=$(INSTALL)/$(INSTALL_VERSION) -only=linux/$(shell go env GOARCH)
 	cd hack/release && RELEASE=$(INSTALL)/$(INSTALL_VERSION) MAKE_RELEASE=$(INSTALL)/release HELM=$(INSTALL)/helm \
-	  KUBECTL=$(ON_KUBECTL) KUBECTL_CHAT=$(BIN)/kubectl-chat KUBECONFIG=$(ON_KUBECONFIG) \
+	  S3_SERVER=$(INSTALL)/s3server KUBECTL=$(ON_KUBECTL) KUBECTL_CHAT=$(BIN)/kubectl-chat KUBECONFIG=$(ON_KUBECONFIG) \
 	  $(GO_TEST) -count=1 -v -exec="$(ON_THE_NODE)" ./install $(INSTALL_FLAGS)
 	$(off_cluster)
 

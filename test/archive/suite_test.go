@@ -16,33 +16,27 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/versity/versitygw/backend/meta"
-	"github.com/versity/versitygw/backend/posix"
-	"github.com/versity/versitygw/embedgw"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/internal/archive"
+	server "parley.dev/parley/test/archive/s3"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 	"parley.dev/parley/test/kit/testmanager"
 	"parley.dev/parley/test/kit/waiting"
 )
 
-const (
-	accessKey, rightSecret = "parley", "right-secret"
-	bucket                 = "archives"
-)
+const rightSecret = server.Secret
 
 var (
 	cluster *testcluster.Cluster
-	s3      server
+	s3      s3Server
 )
 
 func TestMain(m *testing.M) {
@@ -50,26 +44,12 @@ func TestMain(m *testing.M) {
 	os.Exit(testcluster.Run(m, &cluster, startS3))
 }
 
-// server is the S3 server.
-type server struct{ address string }
+// s3Server is the S3 server.
+type s3Server struct{ address string }
 
 // startS3 starts the server, with one bucket, on a free port.
 func startS3(ctx context.Context) (end func(), err error) {
 	dir, err := os.MkdirTemp("", "parley-archive-")
-	if err != nil {
-		return nil, err
-	}
-	data, sidecar := filepath.Join(dir, "data"), filepath.Join(dir, "sidecar")
-	for _, path := range []string{filepath.Join(data, bucket), sidecar} {
-		if err := os.MkdirAll(path, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	attributes, err := meta.NewSideCar(sidecar)
-	if err != nil {
-		return nil, err
-	}
-	backend, err := posix.New(data, attributes, posix.PosixOpts{SideCarDir: sidecar, Concurrency: 64})
 	if err != nil {
 		return nil, err
 	}
@@ -83,16 +63,12 @@ func startS3(ctx context.Context) (end func(), err error) {
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() {
-		ended <- embedgw.RunVersityGW(ctx, backend, &embedgw.Config{RootUserAccess: accessKey, RootUserSecret: rightSecret,
-			Ports: []string{s3.address}, MaxConnections: 256, MaxRequests: 256, MultipartMaxParts: 10000, Quiet: true,
-			KeepAlive: true})
-	}()
+	go func() { ended <- server.Serve(ctx, dir, s3.address) }()
 	return func() { stop(); <-ended; _ = os.RemoveAll(dir) }, s3.awaitReady(ctx)
 }
 
 // awaitReady waits until the server answers.
-func (s server) awaitReady(ctx context.Context) error {
+func (s s3Server) awaitReady(ctx context.Context) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 20*time.Second, true,
 		func(context.Context) (bool, error) {
 			connection, err := net.Dial("tcp", s.address)
@@ -104,8 +80,8 @@ func (s server) awaitReady(ctx context.Context) error {
 }
 
 // url of the bucket at an address of the server, or of a proxy to it.
-func (server) url(address string) string {
-	return "s3://" + bucket + "?region=us-east-1&use_path_style=true&endpoint=http://" + address
+func (s3Server) url(address string) string {
+	return "s3://" + server.Bucket + "?region=us-east-1&use_path_style=true&endpoint=http://" + address
 }
 
 // What a proxy does to a request.
@@ -118,7 +94,7 @@ const (
 )
 
 // proxy starts a proxy to the server, which does to each request what decide says. It returns its address.
-func (s server) proxy(t *testing.T, decide func(*http.Request) int) string {
+func (s s3Server) proxy(t *testing.T, decide func(*http.Request) int) string {
 	t.Helper()
 	target := &url.URL{Scheme: "http", Host: s.address}
 	var mu sync.Mutex
@@ -165,7 +141,7 @@ func damage(body []byte) []byte {
 // open opens the store with the secret.
 func open(t *testing.T, address, secret string) *archive.Store {
 	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", accessKey)
+	t.Setenv("AWS_ACCESS_KEY_ID", server.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	store, err := archive.Open(t.Context(), address, time.Now)

@@ -91,12 +91,14 @@ func TestIdleStreamPassesProxyUnbuffered(t *testing.T) {
 	}
 }
 
-// person writes a kubeconfig with a token of an account that may chat in the namespace.
-func person(t *testing.T, namespace string) string {
+// person writes a kubeconfig with a token of an account that may chat in the namespace, and has the roles.
+func person(t *testing.T, namespace string, roles ...string) string {
 	t.Helper()
 	kubectl(t, "-n", namespace, "create", "serviceaccount", "person")
-	kubectl(t, "-n", namespace, "create", "rolebinding", "person", "--clusterrole=parley-chat-user",
-		"--serviceaccount="+namespace+":person")
+	for i, role := range append(roles, "parley-chat-user") {
+		kubectl(t, "-n", namespace, "create", "rolebinding", fmt.Sprint("person", i), "--clusterrole="+role,
+			"--serviceaccount="+namespace+":person")
+	}
 	token := kubectl(t, "-n", namespace, "create", "token", "person")
 	own := write(t, t.TempDir(), "kubeconfig", kubectl(t, "config", "view", "--raw", "--flatten"))
 	kubectl(t, "--kubeconfig="+own, "config", "set-credentials", "person", "--token="+token)
