@@ -193,3 +193,24 @@ func TestDamagedArchiveIsNotRewritten(t *testing.T) {
 		check.Equal(t, "another archive is not found", true, errors.Is(err, archive.ErrNotFound))
 	})
 }
+
+func TestOneArchiveIsRedactedAtATime(t *testing.T) {
+	started, proceed := make(chan struct{}), make(chan struct{})
+	b := newBucket(t)
+	b.write(chat("c", "u1", day))
+	b.Store = archive.New(b.blob, func() time.Time {
+		close(started)
+		<-proceed
+		return chattest.Now
+	})
+	text, done := textOf(t, pasted), make(chan error, 1)
+	go func() {
+		_, err := b.Redact(t.Context(), "ns", "c", "u1", text, false)
+		done <- err
+	}()
+	<-started
+	_, err := b.Redact(t.Context(), "ns", "c", "u1", text, false)
+	check.Equal(t, "a second redaction is refused", true, errors.Is(err, archive.ErrConflict))
+	close(proceed)
+	check.OK(t, <-done)
+}
