@@ -15,7 +15,8 @@ import (
 func asks(calls ...fields) []event {
 	parts := []fields{text("I would do this.")}
 	for _, c := range calls {
-		parts = append(parts, fields{"type": "ToolCall", "toolCall": fields{"id": c["id"], "name": c["name"], "input": c["input"]}})
+		parts = append(parts, fields{"type": "ToolCall",
+			"toolCall": fields{"id": c["id"], "name": c["name"], "input": c["input"]}})
 	}
 	return []event{user(0, "Go."), assistant(1, parts...), status("RequiresAction", "RequiresAction", 2, nil),
 		{"requires_action", fields{"historyVersion": 2, "deadline": noon, "message": "m-1", "toolCalls": calls}}}
@@ -28,7 +29,8 @@ func waitsFor(id, name string, input any) fields {
 func TestApproversSeeAllThatWillRun(t *testing.T) {
 	s := newStage(t)
 	apply := waitsFor("p1", "k8s_apply", fields{})
-	apply["approvalCause"], apply["proposal"] = "ReviewRequired", "As service account ops of namespace demo:\napply Deployment web\n"+
+	apply["approvalCause"] = "ReviewRequired"
+	apply["proposal"] = "As service account ops of namespace demo:\napply Deployment web\n" +
 		"@@ -1,3 +1,3 @@\n spec:\n-  replicas: 1\n+  replicas: 3\n"
 	lines := strings.Repeat("a line of the file\n", 400)
 	s.chat("triage", asks(apply,
@@ -46,9 +48,10 @@ func TestApproversSeeAllThatWillRun(t *testing.T) {
 	}
 	for _, width := range []int64{1280, 320} {
 		p.Look("light", width, 700)
-		if cut := browser.Eval[string](p, `[...document.querySelectorAll('#approvals, #approvals *')].filter((e) => e.checkVisibility()
-			&& !e.matches('.sr') && (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1) && e.clientHeight > 0
-			&& getComputedStyle(e).overflowY !== 'visible').map((e) => e.closest('[data-call]')?.dataset.call + ' ' + e.className).join()`); cut != "" {
+		if cut := browser.Eval[string](p, `[...document.querySelectorAll('#approvals, #approvals *')]
+			.filter((e) => e.checkVisibility() && !e.matches('.sr') && e.clientHeight > 0
+			&& getComputedStyle(e).overflowY !== 'visible' && (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1))
+			.map((e) => e.closest('[data-call]')?.dataset.call + ' ' + e.className).join()`); cut != "" {
 			t.Errorf("%d wide: cut off are %s", width, cut)
 		}
 	}
@@ -57,11 +60,13 @@ func TestApproversSeeAllThatWillRun(t *testing.T) {
 func TestToolCanBeApprovedForChat(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", asks(waitsFor("p1", "execute", fields{"command": "make"}))...)
-	chat := fields{"metadata": fields{"resourceVersion": "7"}, "spec": fields{"tools": fields{"approval": []string{"execute", "k8s_*"}}}}
+	chat := fields{"metadata": fields{"resourceVersion": "7"},
+		"spec": fields{"tools": fields{"approval": []string{"execute", "k8s_*"}}}}
 	s.answer("GET "+chats+"/triage", http.StatusOK, chat)
 	p := s.opened(t)
 	p.Click("[data-call=p1] button", "ask no more in this chat")
-	if got := s.wasAsked("POST " + chats + "/triage/approvals"); got["decision"] != "Approve" || got["digest"] != "sha256:p1" {
+	got := s.wasAsked("POST " + chats + "/triage/approvals")
+	if got["decision"] != "Approve" || got["digest"] != "sha256:p1" {
 		t.Errorf("asked for was %v", got)
 	}
 	const want = `{"resourceVersion":"7","spec":{"tools":{"approval":["k8s_*"]}}}`
@@ -125,7 +130,8 @@ func TestNotificationsComeOnceSomebodyAskedForThem(t *testing.T) {
 	s.list(summary("alpha", "Waiting", "Answered", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
 	p := browser.Open(t, browser.Start(t), s.url, notified)
 	waits := func(since int) event {
-		return event{"modified", summary("alpha", "RequiresAction", "RequiresAction", fields{"since": noon.AddDate(0, 0, since)})}
+		return event{"modified", summary("alpha", "RequiresAction", "RequiresAction",
+			fields{"since": noon.AddDate(0, 0, since)})}
 	}
 	p.Sees("#chats a", "alpha")
 	s.tell(chats, waits(1))
