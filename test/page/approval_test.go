@@ -120,6 +120,17 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 	p.Gone("#inbox", "wait")
 }
 
+// hides lets a test hide the page, which then closes streams at once, and counts those.
+const hides = `{ const later = setTimeout, get = fetch;
+	globalThis.setTimeout = (act, ms, ...more) => later(act, ms === 30000 ? 0 : ms, ...more);
+	globalThis.ended = 0;
+	globalThis.fetch = (at, how) => {
+		how?.signal?.addEventListener('abort', () => { ended += 1; });
+		return get(at, how); };
+	let hidden = false;
+	Object.defineProperty(document, 'hidden', {get: () => hidden});
+	globalThis.hide = (away) => { hidden = away; document.dispatchEvent(new Event('visibilitychange')); }; }`
+
 // notified keeps what the page asks the browser to show.
 const notified = `window.notified = []; window.asked = 0;
 window.Notification = class { constructor(title) { window.notified.push(title); } static permission = 'default';
@@ -128,7 +139,8 @@ window.Notification = class { constructor(title) { window.notified.push(title); 
 func TestNotificationsComeOnceSomebodyAskedForThem(t *testing.T) {
 	s := newStage(t)
 	s.list(summary("alpha", "Waiting", "Answered", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
-	p := browser.Open(t, browser.Start(t), s.url, notified)
+	s.chat("alpha", user(0, "Hi."), status("Waiting", "Answered", 1, nil))
+	p := browser.Open(t, browser.Start(t), s.url, notified, hides)
 	waits := func(since int) event {
 		return event{"modified", summary("alpha", "RequiresAction", "RequiresAction",
 			fields{"since": noon.AddDate(0, 0, since)})}
@@ -138,8 +150,14 @@ func TestNotificationsComeOnceSomebodyAskedForThem(t *testing.T) {
 	p.Sees("#waiting", "2 chats wait")
 	p.Click("#notify", "Notifications: off")
 	p.Sees("#notify", "Notifications: on")
+	// A hidden page closes the stream of its chat, and keeps that of the list.
+	p.Click("#chats a", "alpha")
+	p.Sees("article", "Hi.")
+	p.Do("hide(true)")
+	p.Until("the stream of the chat is closed", "ended === 1")
 	s.tell(chats, waits(2))
 	p.Until("it is shown once", "window.notified.join() === 'alpha waits for you' && window.asked === 1")
+	p.Do("hide(false)")
 	p.Click("#notify", "Notifications: on")
 	p.Sees("#notify", "Notifications: off")
 }
