@@ -73,7 +73,7 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 	p.Key("c")
 	p.Write("/m")
 	p.Sees("#completions", "choose the model")
-	p.HasNoBarrier(axe)
+	hasNoBarrier(p)
 	p.Key("ArrowDown")
 	p.Key("Tab")
 	p.Sees("#completions [aria-selected=true]", "/mode Plan")
@@ -125,7 +125,7 @@ func TestNewChatHasItsSettings(t *testing.T) {
 		" s.value = 'docs'; s.dispatchEvent(new Event('change')); }")
 	p.Sees("dialog", "For texts.")
 	p.Click("dialog summary", "More settings")
-	p.HasNoBarrier(axe)
+	hasNoBarrier(p)
 	for label, words := range map[string]string{"System prompt": "Be brief.", "Workspace": "go",
 		"Tools": "execute, read_file", "Tools whose calls wait for approval": "execute"} {
 		p.Do("[...document.querySelectorAll('dialog label')].find((l) => l.firstChild.data === " + encoded(label) +
