@@ -186,6 +186,8 @@ func TestListAndHeadHaveTheActionsOfChat(t *testing.T) {
 	p.Click("#chats a", "alpha")
 	p.Sees("article", "Hi.")
 	p.Click("#menu-button", "⋯")
+	p.Sees("#menu button", "Resume")
+	hasNoBarrier(p)
 	p.Click("#menu button", "Resume")
 	if got := encoded(s.wasAsked("PATCH " + chats + "/alpha")); got != `{"spec":{"suspend":false}}` {
 		t.Errorf("asked for was %s", got)
