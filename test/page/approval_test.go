@@ -15,7 +15,8 @@ import (
 func asks(calls ...fields) []event {
 	parts := []fields{text("I would do this.")}
 	for _, c := range calls {
-		parts = append(parts, fields{"type": "ToolCall", "toolCall": fields{"id": c["id"], "name": c["name"], "input": c["input"]}})
+		parts = append(parts, fields{"type": "ToolCall",
+			"toolCall": fields{"id": c["id"], "name": c["name"], "input": c["input"]}})
 	}
 	return []event{user(0, "Go."), assistant(1, parts...), status("RequiresAction", "RequiresAction", 2, nil),
 		{"requires_action", fields{"historyVersion": 2, "deadline": noon, "message": "m-1", "toolCalls": calls}}}
@@ -28,7 +29,8 @@ func waitsFor(id, name string, input any) fields {
 func TestApproversSeeAllThatWillRun(t *testing.T) {
 	s := newStage(t)
 	apply := waitsFor("p1", "k8s_apply", fields{})
-	apply["approvalCause"], apply["proposal"] = "ReviewRequired", "As service account ops of namespace demo:\napply Deployment web\n"+
+	apply["approvalCause"] = "ReviewRequired"
+	apply["proposal"] = "As service account ops of namespace demo:\napply Deployment web\n" +
 		"@@ -1,3 +1,3 @@\n spec:\n-  replicas: 1\n+  replicas: 3\n"
 	lines := strings.Repeat("a line of the file\n", 400)
 	s.chat("triage", asks(apply,
@@ -46,9 +48,10 @@ func TestApproversSeeAllThatWillRun(t *testing.T) {
 	}
 	for _, width := range []int64{1280, 320} {
 		p.Look("light", width, 700)
-		if cut := browser.Eval[string](p, `[...document.querySelectorAll('#approvals, #approvals *')].filter((e) => e.checkVisibility()
-			&& !e.matches('.sr') && (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1) && e.clientHeight > 0
-			&& getComputedStyle(e).overflowY !== 'visible').map((e) => e.closest('[data-call]')?.dataset.call + ' ' + e.className).join()`); cut != "" {
+		if cut := browser.Eval[string](p, `[...document.querySelectorAll('#approvals, #approvals *')]
+			.filter((e) => e.checkVisibility() && !e.matches('.sr') && e.clientHeight > 0
+			&& getComputedStyle(e).overflowY !== 'visible' && (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1))
+			.map((e) => e.closest('[data-call]')?.dataset.call + ' ' + e.className).join()`); cut != "" {
 			t.Errorf("%d wide: cut off are %s", width, cut)
 		}
 	}
@@ -57,25 +60,42 @@ func TestApproversSeeAllThatWillRun(t *testing.T) {
 func TestToolCanBeApprovedForChat(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", asks(waitsFor("p1", "execute", fields{"command": "make"}))...)
-	chat := fields{"metadata": fields{"resourceVersion": "7"}, "spec": fields{"tools": fields{"approval": []string{"execute", "k8s_*"}}}}
+	chat := fields{"metadata": fields{"resourceVersion": "7"},
+		"spec": fields{"tools": fields{"approval": []string{"execute", "k8s_*"}}}}
 	s.answer("GET "+chats+"/triage", http.StatusOK, chat)
 	p := s.opened(t)
 	p.Click("[data-call=p1] button", "ask no more in this chat")
-	if got := s.wasAsked("POST " + chats + "/triage/approvals"); got["decision"] != "Approve" || got["digest"] != "sha256:p1" {
+	got := s.wasAsked("POST " + chats + "/triage/approvals")
+	if got["decision"] != "Approve" || got["digest"] != "sha256:p1" {
 		t.Errorf("asked for was %v", got)
 	}
 	const want = `{"resourceVersion":"7","spec":{"tools":{"approval":["k8s_*"]}}}`
 	if got := encoded(s.wasAsked("PATCH " + chats + "/triage")); got != want {
 		t.Errorf("asked for was %s", got)
 	}
-	// What is not the chat's own setting cannot be taken out of it.
-	chat["status"] = fields{"settings": fields{"fromClass": []string{"tools"}}}
-	s.restart("triage", asks(waitsFor("p2", "execute", fields{"command": "make"})))
-	reads := s.times("GET " + chats + "/triage")
-	p.Reload()
-	p.Sees("[data-call=p2] button", "Approve")
-	waitFor(t, "the chat is read", func() bool { return s.times("GET "+chats+"/triage") > reads })
-	p.Gone("[data-call=p2] button", "ask no more")
+	again := func(tool string) {
+		s.restart("triage", asks(waitsFor("p2", tool, fields{})))
+		reads := s.times("GET " + chats + "/triage")
+		p.Reload()
+		p.Sees("[data-call=p2] button", "Approve")
+		waitFor(t, "the chat is read", func() bool { return s.times("GET "+chats+"/triage") > reads })
+	}
+	chat["spec"] = fields{"mcpServers": []fields{{"name": "tracker", "url": "https://tracker.test", "requireApproval": []string{
+		"close", "open"}}}}
+	again("tracker__close")
+	p.Click("[data-call=p2] button", "ask no more in this chat")
+	waitFor(t, "the server's list changes", func() bool {
+		return encoded(s.wasAsked("PATCH "+chats+"/triage")) == `{"resourceVersion":"7","spec":{"mcpServers":[`+
+			`{"name":"tracker","requireApproval":["open"],"url":"https://tracker.test"}]}}`
+	})
+	// A pattern covers other tools, and what is the class's cannot be taken out of the chat.
+	for _, other := range []fields{{"spec": fields{"tools": fields{"approval": []string{"execute", "exec*"}}}},
+		{"spec": fields{"tools": fields{"approval": []string{"execute"}}},
+			"status": fields{"settings": fields{"fromClass": []string{"tools"}}}}} {
+		s.answer("GET "+chats+"/triage", http.StatusOK, other)
+		again("execute")
+		p.Gone("[data-call=p2] button", "ask no more")
+	}
 }
 
 func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
@@ -93,11 +113,7 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 	p.Sees("#inbox pre.term", "make alpha")
 	p.Sees("#inbox pre.term", "make beta")
 	p.Sees("#inbox", "Other calls need results")
-	for _, width := range []int64{1280, 320} {
-		p.Look("light", width, 800)
-		p.HasNoBarrier(axe)
-		pictured(p, "", "what waits-"+encoded(width))
-	}
+	hasNoBarrier(p)
 	p.Key("a")
 	focusOn(p, "[data-call=p-alpha] button")
 	p.Key("Enter")
@@ -108,12 +124,22 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 	s.tell(chats, event{"modified", summary("alpha", "Running", "ExecutingTools", nil)})
 	p.Gone("#inbox", "make alpha")
 	p.Sees("#inbox pre.term", "make beta")
-	p.Look("light", 1280, 860)
 	s.tell(chats, event{"modified", summary("beta", "Running", "ExecutingTools", nil)})
 	p.Sees("#inbox", "Nothing waits for you")
 	p.Click("#chats a", "gamma")
 	p.Gone("#inbox", "wait")
 }
+
+// hides lets a test hide the page, which then closes streams at once, and counts those.
+const hides = `{ const later = setTimeout, get = fetch;
+	globalThis.setTimeout = (act, ms, ...more) => later(act, ms === 30000 ? 0 : ms, ...more);
+	globalThis.ended = 0;
+	globalThis.fetch = (at, how) => {
+		how?.signal?.addEventListener('abort', () => { ended += 1; });
+		return get(at, how); };
+	let hidden = false;
+	Object.defineProperty(document, 'hidden', {get: () => hidden});
+	globalThis.hide = (away) => { hidden = away; document.dispatchEvent(new Event('visibilitychange')); }; }`
 
 // notified keeps what the page asks the browser to show.
 const notified = `window.notified = []; window.asked = 0;
@@ -123,17 +149,25 @@ window.Notification = class { constructor(title) { window.notified.push(title); 
 func TestNotificationsComeOnceSomebodyAskedForThem(t *testing.T) {
 	s := newStage(t)
 	s.list(summary("alpha", "Waiting", "Answered", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
-	p := browser.Open(t, browser.Start(t), s.url, notified)
+	s.chat("alpha", user(0, "Hi."), status("Waiting", "Answered", 1, nil))
+	p := browser.Open(t, browser.Start(t), s.url, notified, hides)
 	waits := func(since int) event {
-		return event{"modified", summary("alpha", "RequiresAction", "RequiresAction", fields{"since": noon.AddDate(0, 0, since)})}
+		return event{"modified", summary("alpha", "RequiresAction", "RequiresAction",
+			fields{"since": noon.AddDate(0, 0, since)})}
 	}
 	p.Sees("#chats a", "alpha")
 	s.tell(chats, waits(1))
 	p.Sees("#waiting", "2 chats wait")
 	p.Click("#notify", "Notifications: off")
 	p.Sees("#notify", "Notifications: on")
+	// A hidden page closes the stream of its chat, and keeps that of the list.
+	p.Click("#chats a", "alpha")
+	p.Sees("article", "Hi.")
+	p.Do("hide(true)")
+	p.Until("the stream of the chat is closed", "ended === 1")
 	s.tell(chats, waits(2))
 	p.Until("it is shown once", "window.notified.join() === 'alpha waits for you' && window.asked === 1")
+	p.Do("hide(false)")
 	p.Click("#notify", "Notifications: on")
 	p.Sees("#notify", "Notifications: off")
 }

@@ -35,11 +35,12 @@ func TestFilesComeByDropAndPaste(t *testing.T) {
 	s, p := idle(t)
 	gives(p, dropped, "new File(['log'], 'a/b.log', {type: 'text/plain'})")
 	p.Sees("#files", "b.log")
-	gives(p, pasted, "new File([Uint8Array.from(atob('"+dot+"'), (c) => c.charCodeAt(0))], 'dot.png', {type: 'image/png'})")
+	gives(p, pasted, "new File([Uint8Array.from(atob('"+dot+
+		"'), (c) => c.charCodeAt(0))], 'dot.png', {type: 'image/png'})")
 	p.Until("the image is shown", "document.querySelector('#files img')?.naturalWidth === 1")
 	for file, why := range map[string]string{
-		"new File([new Uint8Array(537601)], 'big.bin')": "big.bin was not attached: it has 526 KiB, and a file of a message " +
-			"has at most 525 KiB",
+		"new File([new Uint8Array(537601)], 'big.bin')": "big.bin was not attached: it has 526 KiB, and a file of a " +
+			"message has at most 525 KiB",
 		"new File([], 'none.txt')": "none.txt was not attached: it is empty",
 	} {
 		gives(p, dropped, file)
@@ -72,7 +73,7 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 	p.Key("c")
 	p.Write("/m")
 	p.Sees("#completions", "choose the model")
-	p.HasNoBarrier(axe)
+	hasNoBarrier(p)
 	p.Key("ArrowDown")
 	p.Key("Tab")
 	p.Sees("#completions [aria-selected=true]", "/mode Plan")
@@ -116,14 +117,15 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 func TestNewChatHasItsSettings(t *testing.T) {
 	s, p := idle(t)
 	s.answer("GET /v1beta1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
-		{"name": "ops", "description": "For work on clusters.", "default": true}, {"name": "docs", "description": "For texts."}}})
+		{"name": "ops", "description": "For work on clusters.", "default": true},
+		{"name": "docs", "description": "For texts."}}})
 	p.Key("n")
 	p.Sees("dialog", "ops: For work on clusters.")
-	p.Do("for (const s of document.querySelectorAll('dialog select')) if ([...s.options].some((o) => o.value === 'docs'))" +
-		" { s.value = 'docs'; s.dispatchEvent(new Event('change')); }")
+	p.Do("{ const s = [...document.querySelectorAll('dialog option')].find((o) => o.value === 'docs').parentNode;" +
+		" s.value = 'docs'; s.dispatchEvent(new Event('change')); }")
 	p.Sees("dialog", "For texts.")
 	p.Click("dialog summary", "More settings")
-	p.HasNoBarrier(axe)
+	hasNoBarrier(p)
 	for label, words := range map[string]string{"System prompt": "Be brief.", "Workspace": "go",
 		"Tools": "execute, read_file", "Tools whose calls wait for approval": "execute"} {
 		p.Do("[...document.querySelectorAll('dialog label')].find((l) => l.firstChild.data === " + encoded(label) +
@@ -169,8 +171,8 @@ func TestListAndHeadHaveTheActionsOfChat(t *testing.T) {
 	first("alpha")
 	of("beta", "Copy as Markdown")
 	p.Sees(".toast", "on the clipboard")
-	const want = "# beta\n\n## anna, 2026-11-23T12:00:00Z\n\nBuild it.\n\n## large, 2026-11-23T12:01:00Z\n\nI do.\n\nCall of execute:" +
-		"\n\n```\n{\"command\":\"make\"}\n```\n\nResult of execute:\n\n````\n\"a ``` b\"\n````\n"
+	const want = "# beta\n\n## anna, 2026-11-23T12:00:00Z\n\nBuild it.\n\n## large, 2026-11-23T12:01:00Z\n\nI do.\n\n" +
+		"Call of execute:\n\n```\n{\"command\":\"make\"}\n```\n\nResult of execute:\n\n````\n\"a ``` b\"\n````\n"
 	if got := browser.Eval[string](p, "window.copied"); got != want {
 		t.Errorf("copied was %q", got)
 	}
@@ -184,6 +186,8 @@ func TestListAndHeadHaveTheActionsOfChat(t *testing.T) {
 	p.Click("#chats a", "alpha")
 	p.Sees("article", "Hi.")
 	p.Click("#menu-button", "⋯")
+	p.Sees("#menu button", "Resume")
+	hasNoBarrier(p)
 	p.Click("#menu button", "Resume")
 	if got := encoded(s.wasAsked("PATCH " + chats + "/alpha")); got != `{"spec":{"suspend":false}}` {
 		t.Errorf("asked for was %s", got)
@@ -201,6 +205,7 @@ func TestEditSurvivesItsMessageLeavingTheQueue(t *testing.T) {
 	p.Type("#queue .editor textarea", " not?")
 	s.chat("triage", event{"queue_update", fields{"queue": []fields{}}}, user(1, "And why"),
 		status("Running", "Generating", 2, fields{"attempt": 1}))
-	p.Until("the edit goes on in the transcript", "document.querySelector('article .editor textarea')?.value === 'And why not?'")
+	p.Until("the edit goes on in the transcript",
+		"document.querySelector('article .editor textarea')?.value === 'And why not?'")
 	p.Sees("article", "the replies behind it are generated again")
 }

@@ -235,6 +235,7 @@ func TestScrollUpDuringOpeningShowsOlderMessages(t *testing.T) {
 	p.Sees("article", "Question 398?")
 	p.Do("location.hash = '#/demo'")
 	p.Sees("#nothing", "Choose")
+	p.Until("nothing of the chat is left", "!document.querySelector('article')")
 	// It scrolls when the messages are there, before the browser has reported that the page has scrolled to their end.
 	p.Do(`new MutationObserver((_, observer) => {
 		const made = document.querySelectorAll('article.msg').length;

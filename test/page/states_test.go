@@ -221,6 +221,18 @@ func TestEveryStateIsVisibleAndAccessible(t *testing.T) {
 const emptyBoxes = `[...document.querySelectorAll('#below > section')]
 	.filter((e) => e.checkVisibility() && !e.innerText.trim()).map((e) => e.id).join()`
 
+// hasNoBarrier looks at the page in all its looks, for barriers and for what is wider than the window.
+func hasNoBarrier(p *browser.Page) {
+	for _, look := range []struct {
+		scheme string
+		width  int64
+	}{{"dark", 1280}, {"light", 320}, {"light", 1280}} {
+		p.Look(look.scheme, look.width, 860)
+		p.HasNoBarrier(axe)
+		p.Until("it fits", "document.documentElement.scrollWidth <= innerWidth")
+	}
+}
+
 // looks at the state: light, dark, and as narrow as a phone.
 func (st state) looks(t *testing.T, p *browser.Page) {
 	for _, look := range []struct {

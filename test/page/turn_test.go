@@ -91,7 +91,8 @@ func TestLinkShowsMessageOfFoldedStep(t *testing.T) {
 }
 
 // copied is what the page has put on the clipboard, of which a browser without a window has none.
-const copied = `Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}});`
+const copied = `Object.defineProperty(navigator, 'clipboard', {value: {
+	writeText: async (text) => { window.copied = text; }}});`
 
 func TestRepliesAndLinksCanBeCopied(t *testing.T) {
 	s := newStage(t)

@@ -65,8 +65,8 @@ var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|setHT
 	`createContextualFragment|DOMParser|srcdoc|javascript:|\son[a-z]+="|<script>|\sstyle="|document\.cookie`)
 
 // unused is what libraries have, and the page does not use; the policy refuses it, too. The parser of Markdown refuses
-// addresses by their beginning, and a grammar of highlight.js has a rule of that name. Its innerHTML is in highlightElement,
-// in place of which the page makes elements of tokens.
+// addresses by their beginning, and a grammar of highlight.js has a rule of that name. Its innerHTML is in
+// highlightElement, in place of which the page makes elements of tokens.
 var unused = map[string][]string{"ui/vendor/markdown-it.esm.min.mjs": {"javascript:"},
 	"ui/vendor/highlight.min.mjs": {"innerHTML", "javascript:"}}
 

@@ -5,7 +5,7 @@
 
 import { ask, newName, ofChat } from './api.js';
 import { confirmed, promptFor } from './dialogs.js';
-import { toast } from './dom.js';
+import { copyText, toast } from './dom.js';
 import { asMarkdown } from './export.js';
 import { save } from './files.js';
 import { isPinned, pin } from './pins.js';
@@ -59,7 +59,7 @@ export class ChatActions {
 
   async copy() {
     await attempt('Nothing was copied', async () => {
-      await navigator.clipboard.writeText(await this.text());
+      await copyText(await this.text());
       toast('The chat is on the clipboard.');
     });
   }

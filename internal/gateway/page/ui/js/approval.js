@@ -67,10 +67,10 @@ export class ApprovalPanel {
     const act = (decision, before) => () => this.#decide(call, decision,
       { comment: comment.value, content: fields?.content(), before }, decide);
     const always = button('Approve, and ask no more in this chat', act('Approve', () => this.#stopAsking(call.name)),
-      { hidden: true, title: `takes ${plain(call.name)} out of spec.tools.approval of the chat` });
+      { hidden: true, title: `takes ${plain(call.name)} out of the chat’s own list of tools that need approval` });
     if (!call.approvalCause) {
       this.chatRead ??= this.#read();
-      this.chatRead.then((chat) => { always.hidden = !asksItself(chat, call.name); }, () => {});
+      this.chatRead.then((chat) => { always.hidden = !withoutApproval(chat, call.name); }, () => {});
     }
     decide.append(...(fields ? [fields.node, el('details', { class: 'dim' }, el('summary', {}, 'All of the question'),
       exactly(call.inputRequests))] : []), el('div', { class: 'row' },
@@ -87,10 +87,8 @@ export class ApprovalPanel {
   /** Lets the tool run in this chat without approval. @param {string} tool */
   async #stopAsking(tool) {
     const chat = await this.#read();
-    if (!asksItself(chat, tool)) return;
-    const approval = chat.spec.tools.approval.filter((name) => name !== tool);
-    await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion,
-      spec: { tools: { approval: approval.length ? approval : null } } });
+    const spec = withoutApproval(chat, tool);
+    if (spec) await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion, spec });
   }
 
   async #decide(call, decision, { comment, content, before }, at) {
@@ -144,9 +142,24 @@ export class ApprovalPanel {
   }
 }
 
-/** Whether it is the chat's own setting alone that calls of the tool wait. @param {any} chat @param {string} tool */
-function asksItself(chat, tool) {
-  return chat.spec?.tools?.approval?.includes(tool) && !chat.status?.settings?.fromClass?.includes('tools');
+/**
+ * What the chat's spec has once calls of the tool do not wait. @param {any} chat @param {string} tool
+ * @returns {any} null if others decide that they wait, or a pattern that names other tools, too
+ */
+function withoutApproval({ spec = {}, status }, tool) {
+  if (['tools', 'mcpServers'].some((field) => status?.settings?.fromClass?.includes(field))) return null;
+  const own = spec.tools?.approval ?? [];
+  const server = spec.mcpServers?.find(({ name }) => tool.startsWith(`${name}__`));
+  const theirs = server?.requireApproval ?? [];
+  const name = tool.slice((server?.name.length ?? 0) + 2);
+  const isPattern = (of) => (pattern) => pattern.endsWith('*') && of.startsWith(pattern.slice(0, -1));
+  if (own.some(isPattern(tool)) || theirs.some(isPattern(name)) || !(own.includes(tool) || theirs.includes(name))) return null;
+  const without = (list, one) => list.filter((other) => other !== one);
+  return {
+    ...(own.includes(tool) && { tools: { approval: without(own, tool) } }),
+    ...(theirs.includes(name) && { mcpServers: spec.mcpServers.map((one) => (one === server
+      ? { ...one, requireApproval: without(theirs, name) } : one)) }),
+  };
 }
 
 /** What will be done. */

@@ -20,7 +20,7 @@ export class Composer {
     this.how = byId('how');
     this.model = byId('model');
     this.effort = byId('effort');
-    this.effort.replaceChildren(el('option', { value: '' }, 'the chat’s effort'), ...EFFORTS.map((name) => el('option', {}, name)));
+    this.effort.replaceChildren(el('option', { value: '' }, 'Effort: the chat’s'), ...EFFORTS.map((name) => el('option', {}, name)));
     this.models([]);
     this.commands = new Commands(this.field, { ...chat, models: () => [...this.model.options].map((one) => one.value).filter(Boolean) });
     this.field.value = draft(key);
@@ -40,7 +40,7 @@ export class Composer {
   /** @param {any} configs of the models that may answer */
   models(configs) {
     const chosen = this.model.value;
-    this.model.replaceChildren(el('option', { value: '' }, 'the chat’s model'), ...configs.filter((c) => !c.disabled)
+    this.model.replaceChildren(el('option', { value: '' }, 'Model: the chat’s'), ...configs.filter((c) => !c.disabled)
       .map((c) => el('option', { value: c.name }, plain(c.name))));
     this.model.value = configs.some((c) => c.name === chosen) ? chosen : '';
   }

@@ -52,11 +52,17 @@ export function onEnter(event, act) {
   act();
 }
 
+/** @param {string} text for the clipboard */
+export async function copyText(text) {
+  if (!navigator.clipboard) throw new Error('the browser allows this only on pages that it reached by HTTPS or on this machine.');
+  await navigator.clipboard.writeText(text);
+}
+
 /** A button that copies a text. @param {string} label @param {() => string|Promise<string>} text @param {string} what it does */
 export function copyButton(label, text, what) {
   const copy = button(label, async () => {
     try {
-      await navigator.clipboard.writeText(await text());
+      await copyText(await text());
       copy.textContent = 'Copied';
       announce('Copied.');
       setTimeout(() => { copy.textContent = label; }, 2000);

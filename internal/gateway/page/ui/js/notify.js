@@ -49,14 +49,22 @@ export class Notifier {
     if (this.known && notificationsEnabled()) {
       for (const [key, chat] of now) {
         if (this.known.has(key) || (chat.name === current && !document.hidden)) continue;
-        const shown = new Notification(`${clipped(chat.title || chat.name, 80)} waits for you`, { tag: key, icon: 'icon.svg' });
-        shown.onclick = () => {
-          window.focus();
-          this.open(chat.name);
-          shown.close();
-        };
+        this.#notify(chat, key);
       }
     }
     this.known = now;
+  }
+
+  #notify(chat, tag) {
+    try {
+      const shown = new Notification(`${clipped(chat.title || chat.name, 80)} waits for you`, { tag, icon: 'icon.svg' });
+      shown.onclick = () => {
+        window.focus();
+        this.open(chat.name);
+        shown.close();
+      };
+    } catch {
+      // Some browsers of phones have none for pages.
+    }
   }
 }

@@ -49,6 +49,7 @@ export class Transcript {
   close() {
     this.sizes.disconnect();
     this.scroller.onscroll = null;
+    this.scroller.replaceChildren();
   }
 
   /** Shows what the story has become. @param {import('./story.js').Story} story */
