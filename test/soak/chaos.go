@@ -90,7 +90,8 @@ func newChaos(w *world) *chaos {
 // was made.
 func (c *chaos) reign(ctx context.Context) {
 	var deck []deed
-	for end := time.Now().Add(c.duration); !c.isOver(end); {
+	end := time.Now().Add(c.duration)
+	for time.Now().Before(end) || c.upgrade.isUnfinished() && time.Now().Before(end.Add(c.settle)) {
 		if !pause(ctx, c.every/2+time.Duration(c.random.Int64N(int64(c.every)))) {
 			return
 		}
@@ -110,14 +111,6 @@ func (c *chaos) reign(ctx context.Context) {
 		c.count[next.name]++
 		c.log.Info("CHAOS: "+next.name, "met", met)
 	}
-}
-
-// isOver reports whether the time is over, and each move of an upgrade was made or took too long.
-func (c *chaos) isOver(end time.Time) bool {
-	if c.upgrade != nil && len(c.upgrade.unmade()) > 0 {
-		end = end.Add(c.settle)
-	}
-	return time.Now().After(end)
 }
 
 // selection is some pods of a namespace; leads: that of the leader.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/modelserver"
@@ -24,9 +25,9 @@ const commandTime = 15 * time.Second
 const templateName = "toolbox"
 
 // workspaceTemplate is a pod with a shell.
-func (w *world) workspaceTemplate() *corev1.PodTemplate {
-	t := &corev1.PodTemplate{ObjectMeta: w.meta(templateName), Template: corev1.PodTemplateSpec{
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "tools", Image: w.toolbox}}}}}
+func workspaceTemplate(meta metav1.ObjectMeta, image string) *corev1.PodTemplate {
+	t := &corev1.PodTemplate{ObjectMeta: meta, Template: corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "tools", Image: image}}}}}
 	t.Labels = map[string]string{v1beta1.LabelWorkspaceTemplate: "true"}
 	return t
 }

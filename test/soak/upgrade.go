@@ -89,6 +89,9 @@ func (u *upgrade) unmade() (all []move) {
 	return all
 }
 
+// isUnfinished reports whether there is an upgrade, and moves of it were not made.
+func (u *upgrade) isUnfinished() bool { return u != nil && len(u.unmade()) > 0 }
+
 // missing is what the soak has not seen.
 func (u *upgrade) missing(questions []*question) (problems []string) {
 	for _, m := range u.unmade() {

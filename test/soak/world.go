@@ -73,7 +73,7 @@ func (w *world) build(ctx context.Context) error {
 		&corev1.ServiceAccount{ObjectMeta: w.meta("person")},
 		&rbacv1.RoleBinding{ObjectMeta: w.meta("person"), Subjects: []rbacv1.Subject{subject}, RoleRef: role},
 		modelPod(w.meta("model"), w.image),
-		w.workspaceTemplate(),
+		workspaceTemplate(w.meta(templateName), w.toolbox),
 	} {
 		if err := w.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)

@@ -15,7 +15,7 @@ func Whole(ref Ref, nodes []Node) (chain []Node, missing int64) {
 	byName, known := make(map[string]Node, len(nodes)), commits{}
 	known.note(ref.Tail)
 	for _, n := range nodes {
-		byName[n.Name] = n
+		byName[n.Name] = known.place(n)
 	}
 	byIndex := placedNodes(byName)
 	chain = make([]Node, ref.Length)

@@ -59,3 +59,13 @@ func TestTailPlacesMessagesDespiteMissingOthers(t *testing.T) {
 		t.Errorf("%v are left of nothing, before %d", names(kept), missing)
 	}
 }
+
+func TestTurnPlacesItsMessageBeforeAGap(t *testing.T) {
+	ref := Ref{Head: "results", Length: 3, Tail: []v1beta1.CommittedMessage{{Message: "u0", HistoryVersion: 1}}}
+	results := reply("results", "gone", 2)
+	results.Version = 3
+	nodes := []Node{{Name: "u0"}, results} // The status of u0 is late.
+	if kept, missing := Whole(ref, nodes); missing != 1 || len(kept) != 1 || kept[0].Name != "u0" {
+		t.Errorf("%v are left before %d", names(kept), missing)
+	}
+}
