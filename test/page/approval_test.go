@@ -50,7 +50,8 @@ func TestApproversSeeAllThatWillRun(t *testing.T) {
 		p.Look("light", width, 700)
 		if cut := browser.Eval[string](p, `[...document.querySelectorAll('#approvals, #approvals *')]
 			.filter((e) => e.checkVisibility() && !e.matches('.sr') && e.clientHeight > 0
-			&& getComputedStyle(e).overflowY !== 'visible' && (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1))
+			&& getComputedStyle(e).overflowY !== 'visible'
+			&& (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1))
 			.map((e) => e.closest('[data-call]')?.dataset.call + ' ' + e.className).join()`); cut != "" {
 			t.Errorf("%d wide: cut off are %s", width, cut)
 		}
