@@ -38,12 +38,12 @@ func TestChangedFiles(t *testing.T) {
 		"cmd/gateway/main.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
 			"test/gateway test/doctor", "test/page"},
 		"test/gitops/health_test.go": {"lint test-gitops test-unit verify", "test/gitops", "test/dashboards"},
-		"config/admission/classes.yaml": {"soak-short test-crash test-dashboards test-e2e test-integration test-unit",
-			"test/admission test/dashboards test/shard test/doctor", "internal/gateway test/gitops"},
+		"config/admission/classes.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
+			"test-integration test-unit", "test/admission test/dashboards test/shard test/doctor", "internal/gateway"},
 		"config/crd/bases/parley.dev_chats.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
 			"test-integration test-page test-unit verify", "api/v1beta1 test/integration", "controllers/chat"},
-		"config/rbac/users.yaml": {"soak-short test-crash test-dashboards test-e2e test-integration test-page test-unit",
-			"test/gateway internal/gateway/rest test/doctor", "internal/chat/plan"},
+		"config/rbac/users.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
+			"test-integration test-page test-unit", "test/gateway internal/gateway/rest test/doctor", "internal/chat/plan"},
 		"config/gitops/argocd-health.yaml": {"test-dashboards test-gitops test-integration test-unit",
 			"test/dashboards test/gitops", "test/crash"},
 		"config/grafana/parley.json": {"test-dashboards test-integration test-unit verify",
