@@ -99,7 +99,7 @@ func TestRecordFollowsChatsBelow(t *testing.T) {
 			now: []v1beta1.SubChatCost{entry("deep", 100), entry("mid", 10)}},
 		"all are at rest": {change: func([]v1beta1.Chat) {},
 			now: []v1beta1.SubChatCost{entry("mid", 10), entry("deep", 100)}},
-		"a chat is older than the record": {change: func(c []v1beta1.Chat) { c[1].Status.Cost, c[2].Status.Cost = nil, usd(1) },
+		"the cache is older": {change: func(c []v1beta1.Chat) { c[1].Status.Cost, c[2].Status.Cost = nil, usd(1) },
 			now: []v1beta1.SubChatCost{entry("mid", 1), entry("deep", 2)}},
 		"one is at work": {change: func(c []v1beta1.Chat) { c[2].Status.Phase = v1beta1.ChatRunning },
 			now:    []v1beta1.SubChatCost{entry("mid", 10), entry("deep", 100)},
