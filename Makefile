@@ -390,7 +390,7 @@ UPGRADE_FLAGS ?= --chats=100 --for=3m --every=20s --follow=10 --longest=100s --m
 UPGRADE_SHORT := --chats=12 --for=50s --every=5s --follow=4 --longest=40s --settle=2m
 
 .PHONY: test-upgrade
-test-upgrade: on-cluster ## Upgrade from the version in hack/release/baseline on the local cluster while 100 chats talk and run commands, with mixed versions. Not in CI.
+test-upgrade: on-cluster ## Upgrade from the version in hack/release/baseline on the local cluster while 100 chats talk, run commands and start sub-chats, with mixed versions. Not in CI.
 	@DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" hack/upgrade.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(UPGRADE_FLAGS)
 	$(off_cluster)
 

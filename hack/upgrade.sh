@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the version of the commit in hack/release/baseline into the local cluster, applies the manifests of this version,
-# and lets chats talk and run commands while manager and gateway are moved between the two versions' images, back and forth.
-# Checks that nothing was lost, repeated or left over. "make test-upgrade" has started the cluster and loaded this version's image.
+# and lets chats talk, run commands and start sub-chats while manager and gateway are moved between the two versions' images,
+# back and forth. Checks that nothing was lost, repeated or left over. "make test-upgrade" has started the cluster and loaded
+# this version's image.
 # usage: DEVCLUSTER="command of the local cluster" [IMAGE=...] upgrade.sh KUBECTL KUBECONFIG [flags of the soak]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -16,9 +16,9 @@ import (
 
 // broken lists what does not hold of the end.
 func (s *state) broken() []string {
-	var out []string
+	tasks, out := s.tasks()
 	asked := map[string][]*question{}
-	for _, q := range s.questions {
+	for _, q := range append(tasks, s.questions...) {
 		asked[q.chat] = append(asked[q.chat], q)
 	}
 	for i := range s.chats {
@@ -122,7 +122,7 @@ func (s *state) brokenTurns(chain []*v1beta1.ChatMessage, questions []*question)
 		next++
 		err := answers(q, m, turn)
 		if err == nil {
-			err = q.checkCommand(turn, questions)
+			err = q.checkResult(turn, questions)
 		}
 		if err != nil {
 			out = append(out, fmt.Sprintf("message %s: %v", m.Name, err))

@@ -32,9 +32,6 @@ func workspaceTemplate(meta metav1.ObjectMeta, image string) *corev1.PodTemplate
 	return t
 }
 
-// hasWorkspace reports whether the chat runs commands, as one chat in five does during an upgrade.
-func (p *person) hasWorkspace() bool { return len(p.images) > 0 && p.number%5 == 3 }
-
 // isCommand reports whether the model runs a command that takes commandTime.
 func (k kind) isCommand() bool { return k == command || k == background }
 
@@ -47,63 +44,91 @@ func (k kind) shell(question string) string {
 		int(commandTime.Seconds()))
 }
 
+// callRule makes the model call a tool at a question, after so many results. The arguments are a template.
+func callRule(k kind, results int, tool, arguments string) modelserver.Rule {
+	raw, _ := json.Marshal(arguments) // As a JSON string, it is a template.
+	return modelserver.Rule{
+		Name:  string(k) + " " + tool,
+		Match: modelserver.Match{LastUserText: string(k) + " question", ToolResults: &results},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call(tool, string(raw))}},
+	}
+}
+
 // commandRules make the model run the commands of its questions.
 func commandRules() []modelserver.Rule {
 	const asked = "{{.LastUserText}}"
-	rule := func(k kind, results int, tool, arguments string) modelserver.Rule {
-		raw, _ := json.Marshal(arguments) // As a JSON string, it is a template.
-		return modelserver.Rule{
-			Name:  string(k) + " " + tool,
-			Match: modelserver.Match{LastUserText: string(k) + " question", ToolResults: &results},
-			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call(tool, string(raw))}},
-		}
-	}
 	execute := func(k kind, options string) modelserver.Rule {
-		return rule(k, 0, "execute", fmt.Sprintf(`{"command":%q,%s}`, k.shell(asked), options))
+		return callRule(k, 0, "execute", fmt.Sprintf(`{"command":%q,%s}`, k.shell(asked), options))
 	}
 	return []modelserver.Rule{
 		execute(command, `"timeout":600`), execute(audit, `"timeout":600`), execute(background, `"run_in_background":true`),
-		rule(background, 1, "process_output",
+		callRule(background, 1, "process_output",
 			`{"process_id":"{{field "background_process_id" (index .ToolResults 0).Text}}","wait_timeout":600}`),
 	}
 }
 
-// written is the output of the command of a turn: that of the last call.
-func written(turn []*v1beta1.ChatMessage) (string, error) {
-	for _, part := range turn[len(turn)-2].Spec.Parts {
+// decodeResult decodes the result of the last call of a turn.
+func decodeResult(turn []*v1beta1.ChatMessage, into any) error {
+	results := turn[len(turn)-2]
+	for _, part := range results.Spec.Parts {
 		if part.ToolResult == nil {
 			continue
 		}
-		var result struct {
-			Output   string `json:"output"`
-			ExitCode *int   `json:"exit_code"`
+		if err := json.Unmarshal([]byte(part.ToolResult.Output), into); err != nil {
+			return fmt.Errorf("its call has the result %s: %w", part.ToolResult.Output, err)
 		}
-		if err := json.Unmarshal([]byte(part.ToolResult.Output), &result); err != nil || result.ExitCode == nil ||
-			*result.ExitCode != 0 {
-			return "", fmt.Errorf("its command has the result %s", part.ToolResult.Output)
-		}
-		return result.Output, nil
+		return nil
 	}
-	return "", fmt.Errorf("message %s has no result", turn[len(turn)-2].Name)
+	return fmt.Errorf("message %s has no result", results.Name)
+}
+
+// written is the output of the command of a turn.
+func written(turn []*v1beta1.ChatMessage) (string, error) {
+	var result struct {
+		Output   string `json:"output"`
+		ExitCode *int   `json:"exit_code"`
+	}
+	if err := decodeResult(turn, &result); err != nil {
+		return "", err
+	}
+	if result.ExitCode == nil || *result.ExitCode != 0 {
+		return "", fmt.Errorf("its command failed, or has not ended: it wrote %q", result.Output)
+	}
+	return result.Output, nil
 }
 
 var outputs = regexp.MustCompile(`^(\d+)\n(\d+)\ndone: (.*)\n$`)
 
-// checkCommand returns an error if the output of the command of a question is not whole, or if a command ran never or
-// twice: the audit lists those before it. It notes in the question when the command ran.
-func (q *question) checkCommand(turn []*v1beta1.ChatMessage, before []*question) error {
-	if !q.kind.isCommand() && q.kind != audit {
-		return nil
+// checkResult returns an error if the last call of the turn that answers the question has a wrong result.
+func (q *question) checkResult(turn []*v1beta1.ChatMessage, all []*question) error {
+	switch q.kind {
+	case command, background:
+		return q.checkCommand(turn)
+	case audit:
+		return checkAudit(turn, all)
+	case agent:
+		return q.checkReport(turn)
 	}
+	return nil
+}
+
+// checkAudit returns an error if a command of the questions ran never or twice.
+func checkAudit(turn []*v1beta1.ChatMessage, all []*question) error {
 	output, err := written(turn)
 	if err != nil {
 		return err
 	}
-	if q.kind == audit {
-		if want := commandsOf(before); output != want {
-			return fmt.Errorf("the commands that ran are %q, not %q", output, want)
-		}
-		return nil
+	if want := commandsOf(all); output != want {
+		return fmt.Errorf("the commands that ran are %q, not %q", output, want)
+	}
+	return nil
+}
+
+// checkCommand returns an error if the output of the question's command is not whole. It notes when the command ran.
+func (q *question) checkCommand(turn []*v1beta1.ChatMessage) error {
+	output, err := written(turn)
+	if err != nil {
+		return err
 	}
 	found := outputs.FindStringSubmatch(output)
 	if found == nil || found[3] != q.text() {

@@ -32,7 +32,7 @@ func TestCommandRunsOnceWithAllItsOutput(t *testing.T) {
 		"whole":            {first, "10\n30\ndone: command question c03-0\n", "0", ""},
 		"lost output":      {first, "10\n", "0", `its command wrote "10\n"`},
 		"other output":     {first, "10\n30\ndone: command question c03-1\n", "0", "its command wrote"},
-		"killed":           {second, "10\n", "null", "its command has the result"},
+		"killed":           {second, "10\n", "null", "has not ended"},
 		"each once":        {last, "command question c03-0\nbackground question c03-1\n", "0", ""},
 		"one ran twice":    {last, "command question c03-0\ncommand question c03-0\n", "0", "that ran are"},
 		"one did not run":  {last, "background question c03-1\n", "0", "that ran are"},
@@ -40,7 +40,7 @@ func TestCommandRunsOnceWithAllItsOutput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := c.question.checkCommand(ran(c.output, c.status), []*question{first, second, last}); err != nil {
+			if err := c.question.checkResult(ran(c.output, c.status), []*question{first, second, last}); err != nil {
 				got = err.Error()
 			}
 			if c.says == "" {

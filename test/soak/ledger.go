@@ -53,7 +53,8 @@ func (l *ledger) see(o any) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, known := l.done[m.Name]; known {
+	_, asked := l.open[m.Spec.ChatRef.Name] // Sub-chats are not.
+	if _, known := l.done[m.Name]; known || !asked {
 		return
 	}
 	l.done[m.Name] = time.Now()

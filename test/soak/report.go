@@ -35,6 +35,7 @@ func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower)
 		len(questions), kinds[quick], kinds[tool], kinds[slow], kinds[long], kinds[longest])
 	if c.upgrade != nil {
 		row("approvals", "%d", c.upgrade.approved.Load())
+		row("sub-chats", "%d", kinds[agent])
 		row("commands", "%d, %d in the background; %d ran while the manager was moved, %d the gateway",
 			kinds[command], kinds[background], c.upgrade.commandsDuring("manager", questions),
 			c.upgrade.commandsDuring("gateway", questions))

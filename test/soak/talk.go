@@ -4,9 +4,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +37,9 @@ func (w *world) talk(ctx context.Context, l *ledger, c *chaos) error {
 	defer stop()
 	for i := range w.chats {
 		p := &person{world: w, ledger: l, chat: chatName(i), number: i, random: rand.New(rand.NewPCG(w.seed, uint64(i)))}
+		if len(w.images) > 0 {
+			p.role = roleOf(i)
+		}
 		group.Go(func() error { return p.talk(ctx, lasting, i%2 == 0) })
 	}
 	group.Go(func() error {
@@ -53,20 +58,14 @@ type person struct {
 	ledger *ledger
 	chat   string
 	number int
+	role   role
 	random *rand.Rand
 	asked  int
 }
 
 // talk asks until lasting is done. What was begun is sent in any case, so that the ledger knows what exists.
 func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
-	chat := &v1beta1.Chat{ObjectMeta: p.meta(p.chat)}
-	if p.needsApproval() {
-		chat.Spec.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Approval: []v1beta1.ToolPattern{"current_time"}}}
-	}
-	if p.hasWorkspace() {
-		chat.Spec.Workspace = &v1beta1.WorkspaceSource{
-			PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: templateName}}
-	}
+	chat := &v1beta1.Chat{ObjectMeta: p.meta(p.chat), Spec: v1beta1.ChatSpec{ChatSettings: p.role.settings()}}
 	if prompted {
 		q := p.next(p.kind())
 		q.name = p.chat + "-prompt"
@@ -82,7 +81,7 @@ func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
 		}
 		p.ledger.wait(lasting, p.chat, p.waiting())
 	}
-	if p.hasWorkspace() {
+	if p.role == commands {
 		return p.ask(ctx, audit)
 	}
 	return nil
@@ -101,7 +100,7 @@ func (p *person) ask(ctx context.Context, k kind) error {
 // waiting is how many questions may be open when the person asks the next one. Commands follow each other closely.
 func (p *person) waiting() int {
 	switch {
-	case p.hasWorkspace():
+	case p.role == commands:
 		return 1
 	case p.random.IntN(100) < impatience:
 		return mostOpen - 1
@@ -109,23 +108,13 @@ func (p *person) waiting() int {
 	return 0
 }
 
-// kind is that of the next question. Chats that are there for one kind ask that first.
+// kind is that of the next question.
 func (p *person) kind() kind {
-	switch first := p.asked == 0; {
-	case first && p.longest > 0 && p.number%20 == 0:
+	if p.asked == 0 && p.longest > 0 && p.number%20 == 0 {
 		return longest
-	case first && p.needsApproval():
-		return tool
-	case p.hasWorkspace() && p.asked%2 == 0:
-		return command
-	case p.hasWorkspace():
-		return background
 	}
-	return pick(p.random)
+	return cmp.Or(p.role.kind(p.asked), pick(p.random))
 }
-
-// needsApproval reports whether calls in the chat wait for a person, as in one chat in ten during an upgrade.
-func (p *person) needsApproval() bool { return len(p.images) > 0 && p.number%10 == 9 }
 
 func (p *person) next(k kind) *question {
 	q := &question{chat: p.chat, number: p.asked, kind: k, sent: time.Now()}
@@ -186,6 +175,8 @@ const (
 	background kind = "background"
 	// audit is a call that lists the commands that have run in the workspace.
 	audit kind = "audit"
+	// agent is a call that starts a sub-chat with a long question, a call that waits for its answer, and the reply.
+	agent kind = "agent"
 )
 
 // pick is a kind at random, as often as people might ask such things.
@@ -207,7 +198,7 @@ func (k kind) steps() int {
 	switch k {
 	case tool, command, audit:
 		return 3
-	case background:
+	case background, agent:
 		return 5
 	}
 	return 1
@@ -248,8 +239,9 @@ func script(longestCall time.Duration) modelserver.Script {
 	}
 	last := reply(longest, 20*time.Millisecond)
 	last.Reply.DelayBefore = modelserver.Duration(longestCall)
-	rules := append(commandRules(), last, call, reply(slow, 80*time.Millisecond), reply(long, 80*time.Millisecond))
-	for _, k := range []kind{quick, tool, command, background, audit} {
+	rules := slices.Concat(commandRules(), agentRules())
+	rules = append(rules, last, call, reply(slow, 80*time.Millisecond), reply(long, 80*time.Millisecond))
+	for _, k := range []kind{quick, tool, command, background, audit, agent} {
 		rules = append(rules, reply(k, 20*time.Millisecond))
 	}
 	return modelserver.Script{Rules: rules}
@@ -264,9 +256,13 @@ type question struct {
 	// name of the ChatMessage.
 	name string
 	sent time.Time
+	// content is the text; empty: it follows from the other fields.
+	content string
 	// began and ended are when the command of the answer did; zero: it has none.
 	began, ended time.Time
 }
 
 // text is the content, different for each question.
-func (q *question) text() string { return fmt.Sprintf("%s question %s-%d", q.kind, q.chat, q.number) }
+func (q *question) text() string {
+	return cmp.Or(q.content, fmt.Sprintf("%s question %s-%d", q.kind, q.chat, q.number))
+}
