@@ -207,5 +207,5 @@ func storeRefusal(err error) *refusal.Error {
 		return &refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest, Message: err.Error()}
 	}
 	return &refusal.Error{Status: http.StatusBadGateway, Reason: refusal.ArchiveUnavailable,
-		Message: "the archive cannot be used: " + archive.Reason(err), Cause: err}
+		Message: "the object storage cannot be used: " + archive.Reason(err), Cause: err}
 }

@@ -118,8 +118,14 @@ func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {
 	attributes, err := bucket.Attributes(t.Context(), key)
 	check.OK(t, err)
 	check.OK(t, bucket.WriteAll(t.Context(), key, append(raw, raw...), &blob.WriterOptions{Metadata: attributes.Metadata}))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/archives/old/u1", nil)
-	check.OK(t, err)
+	d.breaksOff("/archives/old/u1")
+}
+
+// breaksOff reads an answer that is not complete.
+func (d *door) breaksOff(path string) {
+	d.t.Helper()
+	request, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+path, nil)
+	check.OK(d.t, err)
 	request.Header.Set("Authorization", "Bearer "+d.token)
 	response, err := http.DefaultClient.Do(request)
 	if err == nil {
@@ -127,7 +133,7 @@ func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	if err == nil {
-		t.Error("the answer looks complete")
+		d.t.Error("the answer looks complete")
 	}
 }
 
