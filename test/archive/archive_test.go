@@ -5,11 +5,15 @@ package archive
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/controllers"
 	store "parley.dev/parley/internal/archive"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -183,4 +188,56 @@ func TestNoFaultOfTheStoreLosesAChat(t *testing.T) {
 			stop()
 		}
 	}
+}
+
+// upload stores a file of a chat.
+func upload(t *testing.T, to *store.Store, chat *v1beta1.Chat, content string) v1beta1.StoredFile {
+	t.Helper()
+	sum := sha256.Sum256([]byte(content))
+	file := v1beta1.StoredFile{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+	check.OK(t, to.WriteFile(t.Context(), chat.Namespace, string(chat.UID), file, strings.NewReader(content)))
+	return file
+}
+
+// files are the digests of the files of a chat.
+func files(t *testing.T, from *store.Store, chat *v1beta1.Chat) (digests []string) {
+	t.Helper()
+	for f, err := range from.Files(t.Context(), chat.Namespace, string(chat.UID)) {
+		check.OK(t, err)
+		digests = append(digests, f.SHA256)
+	}
+	return digests
+}
+
+func TestFilesAreDeletedWithTheirChat(t *testing.T) {
+	ns, bucket := cluster.Namespace(t, "files"), open(t, s3.url(s3.address), rightSecret)
+	first, second := chattest.In(ns, chattest.Chat("first")), chattest.In(ns, chattest.Chat("second"))
+	for _, chat := range []*v1beta1.Chat{first, second} {
+		chat.Spec.Suspend = true
+		cluster.Create(t, chat)
+		upload(t, bucket, chat, strings.Repeat("a large file ", 1<<19))
+		upload(t, bucket, chat, "a small file")
+	}
+	check.OK(t, cluster.Client.Delete(t.Context(), second)) // While no manager runs.
+	startManager(t, bucket, func(o *controllers.Options) {
+		o.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	})
+	eventually(t, "the sweep deletes the files of the chat that is gone", func() bool { return len(files(t, bucket, second)) == 0 })
+	check.Equal(t, "files of the other chat", 2, len(files(t, bucket, first)))
+	check.OK(t, cluster.Client.Delete(t.Context(), first))
+	eventually(t, "the files are deleted with the chat", func() bool { return len(files(t, bucket, first)) == 0 })
+}
+
+func TestMismatchedFileIsNotStored(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c"))
+	chat.UID = "u1"
+	to := open(t, s3.url(s3.address), rightSecret)
+	for _, size := range []int64{3, 6 << 20} { // An object in one request, and one in several.
+		file := v1beta1.StoredFile{SHA256: strings.Repeat("a", 64), Size: size}
+		if err := to.WriteFile(t.Context(), "ns", "u1", file, bytes.NewReader(make([]byte, size))); !errors.Is(err,
+			store.ErrNotAsNamed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	check.Equal(t, "files", nil, files(t, to, chat))
 }
