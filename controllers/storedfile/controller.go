@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, deleted ctrl.Request) (ctrl.
 	if deleted.Name == "" { // It would name the files of all chats.
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, r.Store.DeleteFiles(ctx, deleted.Namespace, deleted.Name)
+	return ctrl.Result{}, r.Store.Files().DeleteAll(ctx, deleted.Namespace, deleted.Name)
 }
 
 // keepSweeping sweeps now and every hour, until ctx is done.
@@ -92,7 +92,7 @@ func (r *Reconciler) keepSweeping(ctx context.Context) error {
 
 // Sweep deletes the files that no chat needs, in each namespace whose chats can be read.
 func (r *Reconciler) Sweep(ctx context.Context) error {
-	namespaces, err := r.Store.NamespacesWithFiles(ctx)
+	namespaces, err := r.Store.Files().Namespaces(ctx)
 	failed := []error{err}
 	for _, ns := range namespaces {
 		if r.Owns(ns) {
@@ -106,7 +106,7 @@ func (r *Reconciler) Sweep(ctx context.Context) error {
 // The cache selects the files to ask the API server about.
 func (r *Reconciler) sweep(ctx context.Context, namespace string) error {
 	var files []archive.File
-	for f, err := range r.Store.Files(ctx, namespace, "") {
+	for f, err := range r.Store.Files().List(ctx, namespace, "") {
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (r *Reconciler) sweep(ctx context.Context, namespace string) error {
 	}
 	var failed []error
 	for _, f := range files {
-		failed = append(failed, r.Store.DeleteFile(ctx, namespace, f.UID, f.SHA256, f.Modified))
+		failed = append(failed, r.Store.Files().Delete(ctx, namespace, f.UID, f.SHA256, f.Modified))
 	}
 	return errors.Join(failed...)
 }

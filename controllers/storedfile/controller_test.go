@@ -81,7 +81,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) left() (keys []string) {
 	f.t.Helper()
 	for _, ns := range []string{"ns", "other"} {
-		for file, err := range f.Store.Files(f.t.Context(), ns, "") {
+		for file, err := range f.Store.Files().List(f.t.Context(), ns, "") {
 			check.OK(f.t, err)
 			keys = append(keys, fmt.Sprintf("%s/%s/%c", ns, file.UID, file.SHA256[0]))
 		}

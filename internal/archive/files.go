@@ -24,8 +24,18 @@ import (
 // reaches the files of its own chat only.
 const filesPrefix = "files"
 
+// archivedFilesPrefix is that of the files of archived chats: archived-files/NAMESPACE/CHAT/UID/SHA256, where CHAT and
+// UID are those of the chat at the top of the family.
+const archivedFilesPrefix = "archived-files"
+
 // ErrNotAsNamed means that the content of a file does not have the size or the digest that it was announced with.
 var ErrNotAsNamed = errors.New("the content does not have the announced size and SHA-256")
+
+// Files are those in a bucket: of chats in the cluster, and of archives. They are safe for concurrent use.
+type Files struct{ bucket *blob.Bucket }
+
+// Files are those of the bucket.
+func (s *Store) Files() *Files { return &Files{s.bucket} }
 
 // File is the file of a chat in the store.
 type File struct {
@@ -40,9 +50,12 @@ func fileKey(namespace, uid, digest string) string {
 	return path.Join(filesPrefix, namespace, uid, digest)
 }
 
-// WriteFile stores the content of a file. It stores nothing if the content is not what stored names.
-func (s *Store) WriteFile(ctx context.Context, namespace, uid string, stored v1beta1.StoredFile, from io.Reader) error {
-	key := fileKey(namespace, uid, stored.SHA256)
+// Write stores the content of a file. It stores nothing if the content is not what stored names.
+func (s *Files) Write(ctx context.Context, namespace, uid string, stored v1beta1.StoredFile, from io.Reader) error {
+	return s.writeFile(ctx, fileKey(namespace, uid, stored.SHA256), stored, from)
+}
+
+func (s *Files) writeFile(ctx context.Context, key string, stored v1beta1.StoredFile, from io.Reader) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
 	to, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream"})
@@ -65,17 +78,26 @@ func (s *Store) WriteFile(ctx context.Context, namespace, uid string, stored v1b
 	return nil
 }
 
-// OpenFile opens the content of a file, of which the caller has to check the digest.
-func (s *Store) OpenFile(ctx context.Context, namespace, uid, digest string) (*blob.Reader, error) {
-	from, err := s.bucket.NewReader(ctx, fileKey(namespace, uid, digest), nil)
+// Open opens the content of a file, of which the caller has to check the digest.
+func (s *Files) Open(ctx context.Context, namespace, uid, digest string) (*blob.Reader, error) {
+	return s.open(ctx, fileKey(namespace, uid, digest))
+}
+
+// OpenArchived does so with a file of an archive.
+func (s *Files) OpenArchived(ctx context.Context, namespace, chat, uid, digest string) (*blob.Reader, error) {
+	return s.open(ctx, path.Join(archivedFilesPrefix, namespace, chat, uid, digest))
+}
+
+func (s *Files) open(ctx context.Context, key string) (*blob.Reader, error) {
+	from, err := s.bucket.NewReader(ctx, key, nil)
 	if err != nil {
 		return nil, known(err)
 	}
 	return from, nil
 }
 
-// Files lists the files of a chat; with an empty uid those of all chats of the namespace.
-func (s *Store) Files(ctx context.Context, namespace, uid string) iter.Seq2[File, error] {
+// List lists the files of a chat; with an empty uid those of all chats of the namespace.
+func (s *Files) List(ctx context.Context, namespace, uid string) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		all := s.bucket.List(&blob.ListOptions{Prefix: path.Join(filesPrefix, namespace, uid) + "/"})
 		for {
@@ -95,8 +117,8 @@ func (s *Store) Files(ctx context.Context, namespace, uid string) iter.Seq2[File
 	}
 }
 
-// NamespacesWithFiles lists the namespaces whose chats have files.
-func (s *Store) NamespacesWithFiles(ctx context.Context) (names []string, err error) {
+// Namespaces lists the namespaces whose chats have files.
+func (s *Files) Namespaces(ctx context.Context) (names []string, err error) {
 	all := s.bucket.List(&blob.ListOptions{Prefix: filesPrefix + "/", Delimiter: "/"})
 	for {
 		o, err := all.Next(ctx)
@@ -111,8 +133,8 @@ func (s *Store) NamespacesWithFiles(ctx context.Context) (names []string, err er
 	}
 }
 
-// DeleteFile deletes a file, unless it was uploaded after a time; zero: always.
-func (s *Store) DeleteFile(ctx context.Context, namespace, uid, digest string, unlessAfter time.Time) error {
+// Delete deletes a file, unless it was uploaded after a time; zero: always.
+func (s *Files) Delete(ctx context.Context, namespace, uid, digest string, unlessAfter time.Time) error {
 	key := fileKey(namespace, uid, digest)
 	if !unlessAfter.IsZero() {
 		now, err := s.bucket.Attributes(ctx, key)
@@ -129,15 +151,80 @@ func (s *Store) DeleteFile(ctx context.Context, namespace, uid, digest string, u
 	return nil
 }
 
-// DeleteFiles deletes all files of a chat that is gone.
-func (s *Store) DeleteFiles(ctx context.Context, namespace, uid string) error {
-	for f, err := range s.Files(ctx, namespace, uid) {
+// DeleteAll deletes all files of a chat that is gone.
+func (s *Files) DeleteAll(ctx context.Context, namespace, uid string) error {
+	for f, err := range s.List(ctx, namespace, uid) {
 		if err == nil {
-			err = s.DeleteFile(ctx, namespace, uid, f.SHA256, time.Time{})
+			err = s.Delete(ctx, namespace, uid, f.SHA256, time.Time{})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// with are the objects of a family. The files of each chat are copied into the archive before the chat is yielded.
+func (s *Files) with(ctx context.Context, e *Entry, objects iter.Seq2[Object, error]) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		for o, err := range objects {
+			if chat, ok := o.(*v1beta1.Chat); ok && err == nil {
+				err = s.archiveAll(ctx, e, string(chat.UID))
+			}
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// archiveAll copies the files of a chat into an archive.
+func (s *Files) archiveAll(ctx context.Context, e *Entry, uid string) error {
+	for f, err := range s.List(ctx, e.Namespace, uid) {
+		if err == nil {
+			err = s.archive(ctx, e, &f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// archive copies a file, and reads the copy back. The store's own copy operation has limits that differ by server.
+func (s *Files) archive(ctx context.Context, e *Entry, f *File) error {
+	from, err := s.Open(ctx, e.Namespace, f.UID, f.SHA256)
+	if err != nil {
+		return fmt.Errorf("reading file %s: %w", f.SHA256, err)
+	}
+	defer func() { _ = from.Close() }()
+	to := path.Join(archivedFilesPrefix, e.Namespace, e.Chat, e.UID, f.SHA256)
+	if err := s.writeFile(ctx, to, v1beta1.StoredFile{SHA256: f.SHA256, Size: f.Size}, from); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	if err := s.bucket.Download(ctx, to, sum, nil); err != nil {
+		return fmt.Errorf("reading %s back: %w", to, err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("reading %s back: %w", to, errDiffers)
+	}
+	return nil
+}
+
+// deleteArchived deletes the files of an archive.
+func (s *Files) deleteArchived(ctx context.Context, namespace, chat, uid string) error {
+	all := s.bucket.List(&blob.ListOptions{Prefix: path.Join(archivedFilesPrefix, namespace, chat, uid) + "/"})
+	for {
+		o, err := all.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = s.bucket.Delete(ctx, o.Key)
+		}
+		if err != nil && !errors.Is(known(err), ErrNotFound) {
+			return fmt.Errorf("deleting the files of the archive of chat %s: %w", chat, err)
+		}
+	}
 }

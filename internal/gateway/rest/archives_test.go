@@ -109,6 +109,22 @@ func TestRedactionOfArchivesTakesTheRight(t *testing.T) {
 		"/archives/live/"+string(live.UID)+"/redact", body)
 }
 
+func TestArchivedFileIsReadWithCallersRights(t *testing.T) {
+	t.Parallel()
+	d, bucket := openArchive(t, "parley-chat-viewer")
+	path := "/archives/old/u1" + strings.TrimPrefix(at("c", "abc"), "/chats/c")
+	d.refuses(http.StatusNotFound, "NotFound", "has no file", "GET", path, "")
+	check.OK(t, bucket.WriteAll(t.Context(), "archived-files/"+d.namespace+strings.Replace(path[len("/archives"):],
+		"/files", "", 1), []byte("abc"), nil))
+	if got := d.does(http.StatusOK, "GET", path, ""); got.text != "abc" ||
+		got.header.Get("Content-Disposition") != "attachment" {
+		t.Errorf("got %s, %v", got.text, got.header)
+	}
+	d.account("nobody")
+	d.token = d.tokenOf("nobody")
+	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", path, "")
+}
+
 func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {
 	t.Parallel()
 	d, bucket := openArchive(t, "parley-chat-viewer")

@@ -135,7 +135,7 @@ func (f files) putFile(ctx context.Context, in *Upload) (*struct{}, error) {
 	if err := f.checkQuota(ctx, in.Namespace, uid, stored); err != nil {
 		return nil, err
 	}
-	err = f.store.WriteFile(ctx, in.Namespace, uid, stored, in.body)
+	err = f.store.Files().Write(ctx, in.Namespace, uid, stored, in.body)
 	if broken, ok := errors.AsType[bodyError](err); ok {
 		return nil, badRequest("the file did not arrive: %v", broken)
 	}
@@ -170,7 +170,7 @@ func (f files) checkQuota(ctx context.Context, namespace, uid string, stored v1b
 		by, raise = "the gateway's --max-stored-files", "set spec.storedFiles in a ChatQuota of namespace "+namespace
 	}
 	used := int64(0)
-	for other, err := range f.store.Files(ctx, namespace, "") {
+	for other, err := range f.store.Files().List(ctx, namespace, "") {
 		if err != nil {
 			return fromStore(err)
 		}
@@ -192,13 +192,19 @@ func (f files) getFile(ctx context.Context, in *OfFile) (*huma.StreamResponse, e
 	if err != nil {
 		return nil, err
 	}
-	from, err := f.store.OpenFile(ctx, in.Namespace, uid, in.SHA256)
+	from, err := f.store.Files().Open(ctx, in.Namespace, uid, in.SHA256)
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, notFound("chat %s has no file %s: it was not uploaded for this chat, or deleted", in.Chat, in.SHA256)
 	}
 	if err != nil {
 		return nil, fromStore(err)
 	}
+	return download(ctx, f.api.options.Refused, from, in.SHA256), nil
+}
+
+// download answers with the content of a file.
+func download(ctx context.Context, report func(context.Context, *refusal.Error), from io.ReadCloser,
+	digest string) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(to huma.Context) {
 		defer func() { _ = from.Close() }()
 		for name, value := range map[string]string{"Content-Type": "application/octet-stream",
@@ -211,14 +217,14 @@ func (f files) getFile(ctx context.Context, in *OfFile) (*huma.StreamResponse, e
 		defer out.Close()
 		sum := sha256.New()
 		_, err := io.Copy(io.MultiWriter(out, sum), from)
-		if err == nil && hex.EncodeToString(sum.Sum(nil)) != in.SHA256 {
+		if err == nil && hex.EncodeToString(sum.Sum(nil)) != digest {
 			err = errors.New("the file differs from what was uploaded")
 		}
 		if err != nil {
-			f.api.options.Refused(ctx, storeRefusal(err))
+			report(ctx, storeRefusal(err))
 			panic(http.ErrAbortHandler) // The client sees that the answer is not complete.
 		}
-	}}, nil
+	}}
 }
 
 func notFound(format string, args ...any) error {
