@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/controllers/chatmodelconfig"
 	"parley.dev/parley/controllers/chatquota"
 	"parley.dev/parley/controllers/generationpod"
+	"parley.dev/parley/controllers/storedfile"
 	"parley.dev/parley/controllers/workspace"
 	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/kube/shard"
@@ -61,7 +62,7 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// Now returns the current time.
 	Now func() time.Time
-	// Archive is where chats are archived before their retention deletes them; nil: nowhere.
+	// Archive is where chats are archived before their retention deletes them, and has the files of chats; nil: nowhere.
 	Archive *archive.Store
 	// Tracer makes the spans of turns; nil: there are none.
 	Tracer *tracing.Tracer
@@ -103,7 +104,8 @@ func setup(mgr ctrl.Manager, o Options, informers cache.Informers, others cache.
 		Start: o.PodStart, Now: o.Now}
 	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Pods.Issuer, Keys: o.IssuerKeys, Now: o.Now}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Scope.Owns, Now: o.Now}
-	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+	type controller interface{ SetupWithManager(ctrl.Manager) error }
+	all := []controller{
 		chat.New(chat.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Informers: informers,
 			Recorder: mgr.GetEventRecorder("parley-chat"), Pods: pods, Gate: gate, LoadLimits: quotas.Load,
@@ -123,9 +125,14 @@ func setup(mgr ctrl.Manager, o Options, informers cache.Informers, others cache.
 		workspaceAccess,
 		&workspace.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Settings: o.Workspaces, Now: o.Now,
 			Access: workspaceAccess},
-	} {
-		if err := controller.SetupWithManager(mgr); err != nil {
-			return fmt.Errorf("setting up %T: %w", controller, err)
+	}
+	if o.Archive != nil {
+		all = append(all, &storedfile.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: o.Archive,
+			Owns: o.Scope.Includes, Now: o.Now})
+	}
+	for _, one := range all {
+		if err := one.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("setting up %T: %w", one, err)
 		}
 	}
 	return nil

@@ -3,7 +3,10 @@
 
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Defaults of the limits that no quota sets.
 const (
@@ -39,11 +42,17 @@ type GeneratingLimits struct {
 }
 
 // ChatQuotaSpec is what the chats of a namespace may use.
+// +kubebuilder:validation:XValidation:rule="has(self.generating) || has(self.storedFiles)",message="set generating, storedFiles or both"
 type ChatQuotaSpec struct {
 	// generating is how many chats of the namespace generate at once. A number that is not set is left to the namespace's
 	// other ChatQuotas; if none sets it, ClusterChatQuota's spec.namespaceDefault counts.
-	// +required
-	Generating GeneratingLimits `json:"generating"`
+	// +optional
+	Generating GeneratingLimits `json:"generating,omitzero"`
+
+	// storedFiles is how many bytes the files of the namespace's chats may have in the object storage, such as 5Gi. The
+	// gateway refuses an upload beyond it. If no ChatQuota sets it, the gateway's --max-stored-files counts.
+	// +optional
+	StoredFiles *resource.Quantity `json:"storedFiles,omitempty"`
 }
 
 // ChatQuotaStatus says whether the quota is in force.
@@ -60,8 +69,9 @@ type ChatQuotaStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ChatQuota bounds how many chats of its namespace generate at once. Of several the smallest of each number counts, and
-// the limits of ClusterChatQuota for all namespaces together count in addition.
+// ChatQuota bounds how many chats of its namespace generate at once, and how large their stored files are together. Of
+// several the smallest of each number counts, and the limits of ClusterChatQuota for all namespaces together count in
+// addition.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

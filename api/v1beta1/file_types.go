@@ -11,11 +11,11 @@ import (
 // PartFile is a file that a person gives with a message, or that came with the result of a tool.
 const PartFile PartType = "File"
 
-// MessageFile is a file that a person gives with a message: its content is in place, in a ConfigMap, or at a URL. A
-// file that cannot be read, or that the model's provider does not take,
-// is named to the model as one that is not available.
+// MessageFile is a file that a person gives with a message: its content is in place, in a ConfigMap, at a URL, or in
+// the object storage of the installation. A file that cannot be read, or that the model's provider does not take, is
+// named to the model as one that is not available.
 // +kubebuilder:validation:XValidation:rule="!has(self.data) || self.data.size() % 4 == 0",message="data must be base64, padded with =, in one line: its length is no multiple of 4"
-// +kubebuilder:validation:XValidation:rule="[has(self.data), has(self.configMapKeyRef), has(self.url)].filter(s, s).size() == 1",message="exactly one of data, configMapKeyRef and url must be set"
+// +kubebuilder:validation:XValidation:rule="[has(self.data), has(self.configMapKeyRef), has(self.url), has(self.stored)].filter(s, s).size() == 1",message="exactly one of data, configMapKeyRef, url and stored must be set"
 type MessageFile struct {
 	// name of the file, as the model reads it.
 	// +kubebuilder:validation:MinLength=1
@@ -53,6 +53,30 @@ type MessageFile struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches(r'^https?://[^/@\\s]+(/\\S*)?$')",message="url begins with https:// or http:// and a host, and has no user and no spaces, such as https://files.example.com/report.pdf"
 	// +optional
 	URL string `json:"url,omitempty"`
+
+	// stored names content that was uploaded for this chat through the gateway. It is deleted with the chat. A digest
+	// that was uploaded for another chat names nothing here.
+	// +optional
+	Stored *StoredFile `json:"stored,omitempty"`
+}
+
+// MaxStoredFileBytes is the size of the largest file that the object storage takes: 32 MiB.
+const MaxStoredFileBytes = 32 << 20
+
+// StoredFile names the content of a file in the object storage.
+type StoredFile struct {
+	// sha256 is the digest of the content in 64 hexadecimal digits, in lower case.
+	// +kubebuilder:validation:MinLength=64
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	// +required
+	SHA256 string `json:"sha256"`
+
+	// size of the content in bytes, at most 32 MiB.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=33554432
+	// +required
+	Size int64 `json:"size"`
 }
 
 // Content is what data holds, decoded; nil if there is no data. The error says what is wrong with the base64.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -50,6 +51,7 @@ type config struct {
 	namespaces                  []string
 	tlsCert, tlsKey             string
 	archiveURL                  string
+	fileLimit                   resource.Quantity
 	relayPort                   int
 	auth                        auth.Options
 	limits                      gateway.Limits
@@ -128,11 +130,18 @@ func parse(args []string) (config, error) {
 		"PEM file with the certificate to serve with; read again when it changes; empty: plain HTTP")
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "PEM file with the certificate's key")
 	c.archiveURL = os.Getenv("PARLEY_ARCHIVE_URL")
-	flags.Func("archive-url", "`URL` of the bucket that the manager archives chats to; default: $PARLEY_ARCHIVE_URL",
+	flags.Func("archive-url", "`URL` of the bucket that the manager archives chats to, and that has the "+
+		"files of chats; default: $PARLEY_ARCHIVE_URL",
 		func(value string) error {
 			c.archiveURL = value
 			return nil
 		})
+	c.fileLimit = resource.MustParse("10Gi")
+	flags.Func("max-stored-files", "`quantity` of bytes that the uploaded files of a namespace may have where "+
+		"no ChatQuota sets spec.storedFiles; default: 10Gi", func(value string) (err error) {
+		c.fileLimit, err = resource.ParseQuantity(value)
+		return err
+	})
 	c.callers(flags)
 	if err := namespaces(os.Getenv("PARLEY_NAMESPACES")); err != nil {
 		return c, fmt.Errorf("$PARLEY_NAMESPACES: %w", err)
@@ -199,8 +208,13 @@ func newGateway(ctx context.Context, cluster *rest.Config, c config, metrics *te
 		Namespaces: c.namespaces,
 		Sources:    gateway.NewSources(chats, core.CoreV1().RESTClient()),
 		GetMessage: get, CachedMessage: cached,
-		Callers:    callers,
-		Archive:    store,
+		Callers:   callers,
+		Archive:   store,
+		FileLimit: c.fileLimit.Value(),
+		Quotas: func(ctx context.Context, namespace string) ([]v1beta1.ChatQuota, error) {
+			list, err := chats.Quotas(namespace).List(ctx, metav1.ListOptions{})
+			return list.Items, err
+		},
 		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),
 		RelayPort:  c.relayPort,
 		RelayToken: mintFor(core, c.namespace, c.account),

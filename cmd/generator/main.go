@@ -42,6 +42,7 @@ import (
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/stream/lifetime"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
@@ -68,6 +69,8 @@ func main() {
 	var files, models, servers []string
 	repeatedHosts(&files, "file-host", "a `host` that files may be fetched from, such as files.example.com, "+
 		"files.example.com:8443 or *.example.com; repeat it for more")
+	gateway := flag.String("gateway-url", "", "the `URL` of the gateway, which has the stored files of chats; empty: "+
+		"there are none")
 	repeatedHosts(&models, "model-host", "a `host` that models may be called at, such as models.example.com, "+
 		"ollama.models:11434 or *.openai.azure.com; repeat it for more; default: all")
 	repeatedHosts(&servers, "mcp-host", "a `host` that MCP servers may be called at, such as mcp.example.com, "+
@@ -90,6 +93,11 @@ func main() {
 	version.AddFlag(flag.CommandLine, "generator")
 	flag.Parse()
 	o.FileHosts, o.ModelHosts, o.NoRecordings = files, models, !*recordings
+	if *gateway != "" {
+		direct := o.Network
+		direct.Proxy = httpproxy.Config{}
+		o.Gateway = &sources.Gateway{URL: *gateway, TokenFile: podspec.GatewayTokenFile, HTTP: direct.Client()}
+	}
 	if *advisorUses >= 0 {
 		o.AdvisorUses = new(int32(*advisorUses))
 	}

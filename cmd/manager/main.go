@@ -45,7 +45,7 @@ type flags struct {
 	recordings, tracePods, verbose bool
 	profiling, leaderElect         bool
 	advisorUses                    int
-	archiveURL                     string
+	archiveURL, gatewayURL         string
 }
 
 func main() {
@@ -96,8 +96,7 @@ func main() {
 			"on no other")
 	flag.StringVar((*string)(&o.Workspaces.Placement), "workspace-agent", "",
 		"how the agent comes into workspaces: ImageVolume or InitContainer; default: ImageVolume from Kubernetes 1.36 on")
-	text(&f.archiveURL, "archive-url", "`URL` of the bucket that chats are archived to before their retention deletes "+
-		"them, such as s3://bucket?region=eu-central-1 or azblob://container; default: $PARLEY_ARCHIVE_URL")
+	archiveFlags(&f)
 	debugFlags(&f)
 	err := errors.Join(fromEnv("shard", "PARLEY_SHARD"), fromEnv("total-shards", "PARLEY_TOTAL_SHARDS"),
 		fromEnv("namespaces", "PARLEY_NAMESPACES"), fromEnv("archive-url", "PARLEY_ARCHIVE_URL"))
@@ -155,6 +154,15 @@ func proxyFlags(pods *podspec.Settings) {
 		pods.CABundle, err = podspec.ParseCABundle(value)
 		return err
 	})
+}
+
+// archiveFlags makes the flags about the object storage.
+func archiveFlags(f *flags) {
+	text(&f.archiveURL, "archive-url", "`URL` of the bucket that chats are archived to before their retention deletes "+
+		"them, and that has the files of chats, such as s3://bucket?region=eu-central-1 or azblob://container; default: "+
+		"$PARLEY_ARCHIVE_URL")
+	flag.StringVar(&f.gatewayURL, "gateway-url", "", "`URL` at which generation pods read stored files from the gateway, "+
+		"with --archive-url; default: http://parley-gateway.NAMESPACE.svc, with that of --gateway-namespace")
 }
 
 // debugFlags makes the flags that show what the manager does.
@@ -259,6 +267,9 @@ func (f *flags) complete(cluster *clusterFacts) {
 	o.IssuerKeys, o.Metrics, o.Now = cluster.keys, metrics.Registry, time.Now
 	o.Pods.Issuer, o.Pods.NoRecordings, o.Pods.Profiling = cluster.issuer, !f.recordings, f.profiling
 	o.Pods.GatewaySubjects = []string{"system:serviceaccount:" + o.GatewayNamespace + ":" + f.gatewayAccount}
+	if f.archiveURL != "" {
+		o.Pods.GatewayURL = cmp.Or(f.gatewayURL, "http://parley-gateway."+o.GatewayNamespace+".svc")
+	}
 	if f.advisorUses >= 0 {
 		o.Pods.AdvisorUses = new(int32(f.advisorUses))
 	}

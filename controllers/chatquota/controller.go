@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if req.Namespace == "" {
 		return r.reconcileCluster(ctx)
 	}
-	cluster, own, err := r.setNamespace(ctx, req.Namespace)
+	cluster, all, err := r.setNamespace(ctx, req.Namespace)
 	if err != nil || !r.Owns(req.Namespace) {
 		return ctrl.Result{}, err
 	}
@@ -106,14 +106,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &quota); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	next := quota.DeepCopy()
-	conditions.ChatQuota(next, own, own.Or(cluster.Namespace), r.Now())
+	next, own := quota.DeepCopy(), capacity.OfNamespace(all)
+	conditions.ChatQuota(next, all, own, own.Or(cluster.Namespace), r.Now())
 	return requeue.Status(ctx, r.Client, &quota, next)
 }
 
-// setNamespace tells the gate what the namespace's ChatQuotas say. It returns what counts.
-func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capacity.ClusterLimits, own capacity.Limits,
-	err error) {
+// setNamespace tells the gate what the namespace's ChatQuotas say. It returns them.
+func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capacity.ClusterLimits,
+	own []v1beta1.ChatQuota, err error) {
 	r.setting.Lock()
 	defer r.setting.Unlock()
 	quota, err := r.setCluster(ctx)
@@ -124,9 +124,8 @@ func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capac
 	if err := r.Client.List(ctx, &all, client.InNamespace(ns)); err != nil {
 		return cluster, own, fmt.Errorf("listing ChatQuotas: %w", err)
 	}
-	own = capacity.OfNamespace(all.Items)
-	r.Gate.SetNamespace(ns, own)
-	return capacity.OfCluster(quota), own, nil
+	r.Gate.SetNamespace(ns, capacity.OfNamespace(all.Items))
+	return capacity.OfCluster(quota), all.Items, nil
 }
 
 func (r *Reconciler) reconcileCluster(ctx context.Context) (ctrl.Result, error) {

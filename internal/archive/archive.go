@@ -7,7 +7,8 @@
 // Each family of chats is one object, chats/NAMESPACE/CHAT/UID.json.gz: a list as kubectl prints it, compressed. The
 // key follows from the chat at the top, so that a repeated write replaces the same object. Its entry in the index is
 // index/NAMESPACE/DAY/CHAT/UID.json, where DAY is that of the chat's creation. It has the checksum, and all that a list
-// shows. An object without an entry is one whose write did not finish.
+// shows. An object without an entry is one whose write did not finish. The files of the family are
+// archived-files/NAMESPACE/CHAT/UID/SHA256.
 package archive
 
 import (
@@ -101,7 +102,7 @@ type Object interface {
 	runtime.Object
 }
 
-// Store is a bucket with archives. It is safe for concurrent use.
+// Store is a bucket with archives and files. It is safe for concurrent use.
 type Store struct {
 	bucket    *blob.Bucket
 	now       func() time.Time
@@ -119,7 +120,7 @@ func (s *Store) Write(ctx context.Context, chat *v1beta1.Chat, objects iter.Seq2
 	if class := chat.Status.ChatClass; class != nil {
 		e.ChatClass = class.Name
 	}
-	return e, s.put(ctx, e, objects)
+	return e, s.put(ctx, e, s.Files().with(ctx, e, objects))
 }
 
 // put writes an object, reads it back, and does the same with its entry.
@@ -356,6 +357,9 @@ func (s *Store) Get(ctx context.Context, namespace, chat, uid string) (*Entry, e
 
 // Delete removes the archive of a chat. The object comes last: as long as it is there, Delete can be repeated.
 func (s *Store) Delete(ctx context.Context, namespace, chat, uid string) error {
+	if err := s.Files().deleteArchived(ctx, namespace, chat, uid); err != nil {
+		return err
+	}
 	key, err := s.index(ctx, namespace, chat, uid)
 	if err != nil {
 		return err

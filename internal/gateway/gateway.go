@@ -23,6 +23,7 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/compat"
@@ -92,6 +93,10 @@ type Config struct {
 	Callers *apiclient.Client
 	// Archive has the chats that were archived before their deletion; nil: there is none.
 	Archive *archive.Store
+	// Quotas lists the ChatQuotas of a namespace, and FileLimit is how many bytes the files of a namespace may have where
+	// none sets it.
+	Quotas    func(ctx context.Context, namespace string) ([]v1beta1.ChatQuota, error)
+	FileLimit int64
 	// RelayPort is the port of the relays on the generation pods.
 	RelayPort int
 	// RelayToken gets the token with which the gateway authenticates to the relay of one pod.
@@ -207,7 +212,8 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc(oneChat, refusal.Only("GET, HEAD", g.refuse)) // The operations do not know this path.
 	operations, _ := rest.New(rest.Options{Client: g.config.Callers, Requests: g.config.Limits.Requests,
 		Now: g.config.Now, Permit: g.config.Checker.Permit, Refused: g.refused, Archive: g.config.Archive,
-		Log: g.config.Log})
+		Log:   g.config.Log,
+		Files: rest.Files{Reader: g.fileReader, UID: g.uid, Quotas: g.config.Quotas, Limit: g.config.FileLimit}})
 	list := g.handle(g.openList)
 	mux.HandleFunc("GET /v1beta1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
@@ -228,6 +234,22 @@ func (g *Gateway) Handler() http.Handler {
 			Message: "a page of another origin may not ask for changes"})
 	}))
 	return protection.Handler(refusal.Fallback(mux, g.refuse))
+}
+
+// fileReader authenticates a caller who may read the files of a namespace.
+func (g *Gateway) fileReader(ctx context.Context, token, namespace string) (string, *refusal.Error) {
+	grant, refused := g.config.Checker.Check(ctx, token, auth.Access{Namespace: namespace, Files: true})
+	return grant.User, refused
+}
+
+// uid is that of a chat; empty if there is no such chat.
+func (g *Gateway) uid(ctx context.Context, namespace, chat string) string {
+	watcher := g.chats.watch(namespace, chat)
+	defer watcher.stop()
+	if found := g.await(ctx, watcher); found != nil {
+		return string(found.UID)
+	}
+	return ""
 }
 
 // refuse answers with a refusal.

@@ -5,11 +5,15 @@ package archive
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/controllers"
 	store "parley.dev/parley/internal/archive"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -24,7 +29,7 @@ import (
 
 // old creates a chat that is to be archived and deleted at once, with a note. It rests, because it has no message to
 // answer. It is suspended until its objects are there.
-func old(t *testing.T) *v1beta1.Chat {
+func old(t *testing.T, prepare ...func(chat, sub *v1beta1.Chat)) *v1beta1.Chat {
 	t.Helper()
 	ns := cluster.Namespace(t, "archive")
 	chat := chattest.In(ns, chattest.Chat("old"))
@@ -36,6 +41,9 @@ func old(t *testing.T) *v1beta1.Chat {
 	cluster.Create(t, note)
 	sub := chattest.In(ns, chattest.Chat("sub", chattest.ChildOf("old")))
 	cluster.Create(t, sub)
+	for _, p := range prepare {
+		p(chat, sub)
+	}
 	patch(t, chat, `{"spec":{"suspend":false}}`)
 	return chat
 }
@@ -98,11 +106,21 @@ func archived(t *testing.T, chat *v1beta1.Chat) (names []string) {
 var whole = []string{"Chat/old", "Chat/sub", "ChatMessage/note"}
 
 func TestChatIsArchivedAndDeleted(t *testing.T) {
-	startManager(t, open(t, s3.url(s3.address), rightSecret))
-	chat := old(t)
+	reader := open(t, s3.url(s3.address), rightSecret)
+	chat := old(t, func(chat, sub *v1beta1.Chat) {
+		upload(t, reader, chat, strings.Repeat("a large file ", 1<<19))
+		upload(t, reader, sub, "of the sub-chat")
+	})
+	startManager(t, reader)
 	eventually(t, "the chat is deleted", func() bool { return isGone(t, chat) })
 	check.Equal(t, "archive", whole, archived(t, chat))
-	reader := open(t, s3.url(s3.address), rightSecret)
+	for _, content := range []string{strings.Repeat("a large file ", 1<<19), "of the sub-chat"} {
+		from, err := reader.Files().OpenArchived(t.Context(), chat.Namespace, chat.Name, string(chat.UID), digestOf(content))
+		check.OK(t, err)
+		check.Equal(t, "size of the archived file", int64(len(content)), from.Size())
+		check.OK(t, from.Close())
+	}
+	eventually(t, "the files in the cluster's part are deleted", func() bool { return len(files(t, reader, chat)) == 0 })
 	listed, _, err := reader.List(t.Context(), chat.Namespace, "", store.MaxPage, "")
 	check.OK(t, err)
 	named, err := reader.Of(t.Context(), chat.Namespace, "old")
@@ -154,6 +172,12 @@ func TestDamagedAnswerKeepsTheChat(t *testing.T) {
 // TestNoFaultOfTheStoreLosesAChat lets each request to the store fail, one after another, and end the manager: before
 // the store has seen it, and after. The next manager finishes.
 func TestNoFaultOfTheStoreLosesAChat(t *testing.T) {
+	reader := open(t, s3.url(s3.address), rightSecret)
+	hasFile := func(chat *v1beta1.Chat) {
+		from, err := reader.Files().OpenArchived(t.Context(), chat.Namespace, chat.Name, string(chat.UID), digestOf("a file"))
+		check.OK(t, err)
+		check.OK(t, from.Close())
+	}
 	for _, fault := range []int{refuse, loseAnswer} {
 		for n := 1; ; n++ {
 			requests := 0
@@ -164,7 +188,7 @@ func TestNoFaultOfTheStoreLosesAChat(t *testing.T) {
 				return whatever
 			})
 			stop := startManager(t, open(t, s3.url(faulty), rightSecret))
-			chat := old(t)
+			chat := old(t, func(_, sub *v1beta1.Chat) { upload(t, reader, sub, "a file") })
 			deleted := false
 			eventually(t, "the chat is deleted, or says why not", func() bool {
 				deleted = isGone(t, chat)
@@ -174,13 +198,71 @@ func TestNoFaultOfTheStoreLosesAChat(t *testing.T) {
 			stop()
 			if deleted {
 				check.Equal(t, "archive", whole, archived(t, chat))
+				hasFile(chat)
 				t.Logf("the store is asked %d times", n-1)
 				break
 			}
 			stop = startManager(t, open(t, s3.url(s3.address), rightSecret))
 			eventually(t, "the next manager deletes the chat", func() bool { return isGone(t, chat) })
 			check.Equal(t, "archive", whole, archived(t, chat))
+			hasFile(chat)
 			stop()
 		}
 	}
+}
+
+func digestOf(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
+
+// upload stores a file of a chat.
+func upload(t *testing.T, to *store.Store, chat *v1beta1.Chat, content string) v1beta1.StoredFile {
+	t.Helper()
+	file := v1beta1.StoredFile{SHA256: digestOf(content), Size: int64(len(content))}
+	check.OK(t, to.Files().Write(t.Context(), chat.Namespace, string(chat.UID), file, strings.NewReader(content)))
+	return file
+}
+
+// files are the digests of the files of a chat.
+func files(t *testing.T, from *store.Store, chat *v1beta1.Chat) (digests []string) {
+	t.Helper()
+	for f, err := range from.Files().List(t.Context(), chat.Namespace, string(chat.UID)) {
+		check.OK(t, err)
+		digests = append(digests, f.SHA256)
+	}
+	return digests
+}
+
+func TestFilesAreDeletedWithTheirChat(t *testing.T) {
+	ns, bucket := cluster.Namespace(t, "files"), open(t, s3.url(s3.address), rightSecret)
+	first, second := chattest.In(ns, chattest.Chat("first")), chattest.In(ns, chattest.Chat("second"))
+	for _, chat := range []*v1beta1.Chat{first, second} {
+		chat.Spec.Suspend = true
+		cluster.Create(t, chat)
+		upload(t, bucket, chat, strings.Repeat("a large file ", 1<<19))
+		upload(t, bucket, chat, "a small file")
+	}
+	check.OK(t, cluster.Client.Delete(t.Context(), second)) // While no manager runs.
+	startManager(t, bucket, func(o *controllers.Options) {
+		o.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	})
+	eventually(t, "the sweep deletes the files of the chat that is gone", func() bool { return len(files(t, bucket, second)) == 0 })
+	check.Equal(t, "files of the other chat", 2, len(files(t, bucket, first)))
+	check.OK(t, cluster.Client.Delete(t.Context(), first))
+	eventually(t, "the files are deleted with the chat", func() bool { return len(files(t, bucket, first)) == 0 })
+}
+
+func TestMismatchedFileIsNotStored(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c"))
+	chat.UID = "u1"
+	to := open(t, s3.url(s3.address), rightSecret)
+	for _, size := range []int64{3, 6 << 20} { // An object in one request, and one in several.
+		file := v1beta1.StoredFile{SHA256: strings.Repeat("a", 64), Size: size}
+		if err := to.Files().Write(t.Context(), "ns", "u1", file, bytes.NewReader(make([]byte, size))); !errors.Is(err,
+			store.ErrNotAsNamed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	check.Equal(t, "files", nil, files(t, to, chat))
 }

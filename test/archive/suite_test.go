@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/archive"
 	server "parley.dev/parley/test/archive/s3"
 	"parley.dev/parley/test/kit/check"
@@ -150,10 +151,13 @@ func open(t *testing.T, address, secret string) *archive.Store {
 }
 
 // startManager runs the manager's controllers with the store until stop is called, or the test ends.
-func startManager(t *testing.T, store *archive.Store) (stop func()) {
+func startManager(t *testing.T, store *archive.Store, change ...func(*controllers.Options)) (stop func()) {
 	t.Helper()
 	end, err := testmanager.Start(t.Context(), cluster.Config, func(o *testmanager.Options) {
 		o.Controllers.Archive = store
+		for _, c := range change {
+			c(&o.Controllers)
+		}
 	})
 	check.OK(t, err)
 	stop = sync.OnceFunc(func() { check.OK(t, end()) })

@@ -117,9 +117,13 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			s.Parts = []v1beta1.MessagePart{p, p}
 		}), "1048576 characters"},
 		"a file without content": {message(file(v1beta1.MessageFile{})),
-			"exactly one of data, configMapKeyRef and url must be set"},
+			"exactly one of data, configMapKeyRef, url and stored must be set"},
 		"a file with two contents": {message(file(v1beta1.MessageFile{Data: "YQ==", URL: "https://a"})),
-			"exactly one of data, configMapKeyRef and url must be set"},
+			"exactly one of data, configMapKeyRef, url and stored must be set"},
+		"a stored file that is too large": {message(file(v1beta1.MessageFile{Stored: &v1beta1.StoredFile{
+			SHA256: strings.Repeat("a", 64), Size: v1beta1.MaxStoredFileBytes + 1}})), "33554432"},
+		"a stored file without a digest": {message(file(v1beta1.MessageFile{Stored: &v1beta1.StoredFile{
+			SHA256: strings.Repeat("A", 64), Size: 1}})), "sha256"},
 		"a file of a strange type":      {message(file(v1beta1.MessageFile{Data: "YQ==", MediaType: "image"})), "mediaType"},
 		"a file whose name is a path":   {message(file(v1beta1.MessageFile{Data: "YQ==", Name: "a/b"})), "name"},
 		"a file whose URL has a key":    {message(file(v1beta1.MessageFile{URL: "https://u:p@a/b"})), "url"},
@@ -252,7 +256,7 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			s.Provider = v1beta1.ProviderAnthropic
 			s.Transport = v1beta1.TransportResponses
 		}), "transport can only be set"},
-		"a quota that says nothing": {chatQuota(ns, "q", nil, nil), "set chats, subChats or both; 0 lets none generate"},
+		"a quota that says nothing": {chatQuota(ns, "q", nil, nil), "set generating, storedFiles or both"},
 		"a quota below zero":        {chatQuota(ns, "q", new(int32(-1)), nil), "spec.generating.chats"},
 		"a quota of another cluster": {&v1beta1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 			"a ClusterChatQuota must be named default: there is one for the whole cluster"},
@@ -316,7 +320,8 @@ func TestAMessageWithFilesIsTaken(t *testing.T) {
 		"log":      {Name: "a.log", MediaType: "text/plain", Data: "++++////IGxpbmUgb2YgYSBsb2cgw7w="},
 		"configmap": {Name: "Übersicht 2.pdf", MediaType: "application/pdf",
 			ConfigMapKeyRef: &v1beta1.ConfigMapKeyReference{Name: "files", Key: "plan.pdf"}},
-		"url": {MediaType: "image/svg+xml", URL: "https://files.example.com/a.svg?x=1"},
+		"url":    {MediaType: "image/svg+xml", URL: "https://files.example.com/a.svg?x=1"},
+		"stored": {Stored: &v1beta1.StoredFile{SHA256: strings.Repeat("0a", 32), Size: v1beta1.MaxStoredFileBytes}},
 	} {
 		m := say(ns, "c", name)
 		m.Spec.Content = ""

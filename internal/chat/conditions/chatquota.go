@@ -11,25 +11,32 @@ import (
 	"parley.dev/parley/internal/pods/capacity"
 )
 
-// ChatQuota writes the conditions of a ChatQuota that is in force. own is what the namespace's ChatQuotas say together,
-// limits what counts for the namespace.
-func ChatQuota(quota *v1beta1.ChatQuota, own, limits capacity.Limits, now time.Time) {
+// ChatQuota writes the conditions of a ChatQuota that is in force. own is what all ChatQuotas of the namespace say
+// together, limits what counts for the namespace.
+func ChatQuota(quota *v1beta1.ChatQuota, all []v1beta1.ChatQuota, own, limits capacity.Limits, now time.Time) {
 	counts := "Limits in force: " + generating(limits)
+	stored, files := capacity.StoredFiles(all)
+	if stored != nil {
+		counts += ", and " + stored.String() + " of stored files"
+	}
 	summary := Done(v1beta1.ReasonEnforced, counts)
-	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name {
-		summary = Done(v1beta1.ReasonOverridden, counts+". ChatQuota "+decisive(quota, own)+
+	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name && files != quota.Name {
+		summary = Done(v1beta1.ReasonOverridden, counts+". ChatQuota "+decisive(quota, own, files)+
 			" decides, since it allows as many or fewer")
 	}
 	summary.apply(&quota.Status.Conditions, quota.Generation, now)
 	quota.Status.ObservedGeneration = quota.Generation
 }
 
-// decisive is the quota that decides in place of this one.
-func decisive(quota *v1beta1.ChatQuota, own capacity.Limits) string {
-	if quota.Spec.Generating.Chats != nil {
+// decisive is the quota that decides in place of this one. files is that about stored files.
+func decisive(quota *v1beta1.ChatQuota, own capacity.Limits, files string) string {
+	switch {
+	case quota.Spec.Generating.Chats != nil:
 		return own.Chats.Quota
+	case quota.Spec.Generating.SubChats != nil:
+		return own.SubChats.Quota
 	}
-	return own.SubChats.Quota
+	return files
 }
 
 // ClusterChatQuota writes the conditions of the ClusterChatQuota, with the limits that are in force.

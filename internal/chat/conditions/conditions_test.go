@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/pods/capacity"
+	"parley.dev/parley/test/kit/check"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -310,7 +312,7 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1beta1", Kind: "ChatQuota"},
 				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 2}, Spec: v1beta1.ChatQuotaSpec{Generating: c.spec},
 			}
-			parley.ChatQuota(quota, c.own, c.own.Or(capacity.OfCluster(nil).Namespace), now)
+			parley.ChatQuota(quota, nil, c.own, c.own.Or(capacity.OfCluster(nil).Namespace), now)
 			checkInvariants(t, quota.Status.Conditions, 2)
 			if got := computed(t, quota); got != status.CurrentStatus {
 				t.Errorf("kstatus says %s", got)
@@ -319,6 +321,23 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 				t.Errorf("Ready says %s: %s", ready.Reason, ready.Message)
 			}
 		})
+	}
+}
+
+func TestQuotaOfFilesReportsTheSmallest(t *testing.T) {
+	all := make([]v1beta1.ChatQuota, 3)
+	for i, limit := range []string{"10Gi", "5Gi", "5Gi"} {
+		all[i].Name, all[i].Spec.StoredFiles = string(rune('a'+i)), new(resource.MustParse(limit))
+	}
+	const counts = "Limits in force: 500 chats and 1000 sub-chats generating at once, and 5Gi of stored files"
+	for i, want := range []string{
+		"Overridden: " + counts + ". ChatQuota b decides, since it allows as many or fewer", "Enforced: " + counts,
+		"Overridden: " + counts + ". ChatQuota b decides, since it allows as many or fewer",
+	} {
+		quota := all[i].DeepCopy()
+		parley.ChatQuota(quota, all, capacity.Limits{}, capacity.OfCluster(nil).Namespace, now)
+		ready := quota.Status.Conditions[0]
+		check.Equal(t, quota.Name, want, ready.Reason+": "+ready.Message)
 	}
 }
 

@@ -5,15 +5,18 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/render"
@@ -70,8 +73,8 @@ func archived(o *options, run func(context.Context, *session, []string) error, o
 	}, outputs...)
 }
 
-// onArchives does something with the archives of the namespace.
-func onArchives(ctx context.Context, s *session, do func(client.Namespace) error) error {
+// onGateway does something with what the gateway has of the namespace.
+func onGateway(ctx context.Context, s *session, do func(client.Namespace) error) error {
 	gateway, err := s.dialer.Dial(ctx)
 	if err != nil {
 		return err
@@ -81,7 +84,7 @@ func onArchives(ctx context.Context, s *session, do func(client.Namespace) error
 }
 
 func listArchives(ctx context.Context, s *session, created string) error {
-	return onArchives(ctx, s, func(n client.Namespace) error {
+	return onGateway(ctx, s, func(n client.Namespace) error {
 		all := []client.Archive{}
 		for next, more := "", true; more; more = next != "" {
 			page, err := n.ListArchives(ctx, "", created, next)
@@ -126,7 +129,7 @@ func findArchive(ctx context.Context, n client.Namespace, argument string) (*cli
 }
 
 func getArchive(ctx context.Context, s *session, args []string) error {
-	return onArchives(ctx, s, func(n client.Namespace) error {
+	return onGateway(ctx, s, func(n client.Namespace) error {
 		a, err := findArchive(ctx, n, args[0])
 		if err != nil {
 			return err
@@ -136,24 +139,38 @@ func getArchive(ctx context.Context, s *session, args []string) error {
 }
 
 func restoreArchive(ctx context.Context, s *session, args []string) error {
-	var b backup.Backup
-	err := onArchives(ctx, s, func(n client.Namespace) error {
+	return onGateway(ctx, s, func(n client.Namespace) error {
 		a, err := findArchive(ctx, n, args[0])
 		if err != nil {
 			return err
 		}
+		var b backup.Backup
 		from, to := io.Pipe()
 		go func() { to.CloseWithError(n.ReadArchive(ctx, a.Chat, a.UID, to)) }()
-		return b.Add(from)
+		if err := b.Add(from); err != nil {
+			return err
+		}
+		return restoreBackup(ctx, s, &b, backup.Options{Namespace: s.Namespace, Now: time.Now,
+			File: func(ctx context.Context, chat *v1beta1.Chat, digest string) error {
+				return restoreFile(ctx, n, a, chat.Name, digest)
+			}})
 	})
-	if err != nil {
-		return err
+}
+
+// restoreFile uploads a file of an archive for the restored chat. One that the archive lacks was missing before.
+func restoreFile(ctx context.Context, n client.Namespace, a *client.Archive, chat, digest string) error {
+	content, err := client.ReadArchivedFile(ctx, n, a.Chat, a.UID, digest)
+	if no, ok := errors.AsType[*client.Error](err); ok && no.Status == http.StatusNotFound {
+		return nil
 	}
-	return restoreBackup(ctx, s, &b, backup.Options{Namespace: s.Namespace, Now: time.Now})
+	if err == nil {
+		_, err = client.UploadFile(ctx, n, chat, content)
+	}
+	return err
 }
 
 func deleteArchive(ctx context.Context, s *session, args []string) error {
-	return onArchives(ctx, s, func(n client.Namespace) error {
+	return onGateway(ctx, s, func(n client.Namespace) error {
 		a, err := findArchive(ctx, n, args[0])
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@
 package verbs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -19,13 +21,17 @@ import (
 )
 
 // archived archives a chat of the name, which is no longer in the cluster.
-func (p *person) archived(name, uid, title string) {
+func (p *person) archived(name, uid, title string, messages ...*v1beta1.ChatMessage) {
 	p.t.Helper()
 	chat := &v1beta1.Chat{ObjectMeta: p.meta(name)}
 	chat.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Chat"))
 	chat.UID, chat.CreationTimestamp = types.UID(uid), metav1.NewTime(time.Date(2026, 11, 19, 0, 0, 0, 0, time.UTC))
 	chat.Status.Title, chat.Status.ChatClass = title, &v1beta1.AppliedChatClass{Name: "coder"}
-	_, err := p.archive.Write(p.t.Context(), chat, func(yield func(archive.Object, error) bool) { yield(chat, nil) })
+	_, err := p.archive.Write(p.t.Context(), chat, func(yield func(archive.Object, error) bool) {
+		for more := yield(chat, nil); more && len(messages) > 0; messages = messages[1:] {
+			more = yield(messages[0], nil)
+		}
+	})
 	check.OK(p.t, err)
 }
 
@@ -62,4 +68,33 @@ func TestArchivesAreListedPrintedAndDeleted(t *testing.T) {
 	if restored.UID == "u3" || restored.Status.Title != "Why" {
 		t.Errorf("restored is %+v", restored)
 	}
+}
+
+func TestFilesOfArchiveAreRestored(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	content := strings.Repeat("large ", 1<<18)
+	sum := sha256.Sum256([]byte(content))
+	stored := v1beta1.StoredFile{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
+	check.OK(t, p.archive.Files().Write(t.Context(), p.namespace, "u1", stored, strings.NewReader(content)))
+	missing := v1beta1.StoredFile{SHA256: strings.Repeat("a", 64), Size: 1}
+	note := &v1beta1.ChatMessage{ObjectMeta: p.meta("note")}
+	note.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ChatMessage"))
+	note.UID, note.Spec.ChatRef.Name, note.Spec.Visibility = "u2", "old", v1beta1.VisibleToUsers
+	note.Spec.Role = v1beta1.RoleUser
+	for _, file := range []*v1beta1.StoredFile{&stored, &missing} {
+		note.Spec.Parts = append(note.Spec.Parts, v1beta1.MessagePart{Type: v1beta1.PartFile,
+			File: &v1beta1.MessageFile{Name: "f", MediaType: "image/png", Stored: file}})
+	}
+	p.archived("old", "u1", "Why", note)
+	check.OK(t, p.archive.Files().DeleteAll(t.Context(), p.namespace, "u1"))
+	p.run("archives", "restore", "old", "--gateway", p.gateway).succeeds()
+	restored := &v1beta1.Chat{ObjectMeta: p.meta("old")}
+	p.get(restored)
+	var files []string
+	for f, err := range p.archive.Files().List(t.Context(), p.namespace, string(restored.UID)) {
+		check.OK(t, err)
+		files = append(files, f.SHA256)
+	}
+	check.Equal(t, "files", []string{stored.SHA256}, files)
 }

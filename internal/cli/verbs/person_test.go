@@ -158,7 +158,11 @@ func (p *person) startGateway() string {
 	p.t.Cleanup(func() { check.OK(p.t, bucket.Close()) })
 	p.archive = archive.New(bucket, time.Now)
 	g, err := server.New(server.Config{
-		Callers: callers, Archive: p.archive,
+		Callers: callers, Archive: p.archive, FileLimit: 10 << 20,
+		Quotas: func(ctx context.Context, namespace string) ([]v1beta1.ChatQuota, error) {
+			list, err := api.Quotas(namespace).List(ctx, metav1.ListOptions{})
+			return list.Items, err
+		},
 		Namespaces: []string{p.namespace},
 		Sources:    server.NewSources(api, core.CoreV1().RESTClient()),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1beta1.ChatMessage, error) {

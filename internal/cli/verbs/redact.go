@@ -203,7 +203,7 @@ func newRedactArchive(o *options) *cobra.Command {
 				return err
 			}
 			return archived(o, func(ctx context.Context, s *session, args []string) error {
-				return onArchives(ctx, s, func(n client.Namespace) error { return redactArchive(ctx, s, n, args[0], text, dryRun) })
+				return onGateway(ctx, s, func(n client.Namespace) error { return redactArchive(ctx, s, n, args[0], text, dryRun) })
 			})(cmd, args)
 		}}
 	dryRunFlag(cmd, &dryRun)
@@ -236,7 +236,7 @@ func redactArchive(ctx context.Context, s *session, n client.Namespace, name, te
 func noteArchives(ctx context.Context, s *session, chat string) {
 	s.dialer.AsCaller = true
 	var page *client.ArchivePage
-	err := onArchives(ctx, s, func(n client.Namespace) (err error) {
+	err := onGateway(ctx, s, func(n client.Namespace) (err error) {
 		page, err = n.ListArchives(ctx, chat, "", "")
 		return err
 	})

@@ -26,6 +26,7 @@ type sendOptions struct {
 	noFollow   bool
 	interrupt  bool
 	visibility string
+	files      []string
 	timeout    time.Duration
 }
 
@@ -39,13 +40,14 @@ func newSend(o *options) *cobra.Command {
 			"shows what to type, and continues once it is done. It fails with the reason of the message, such as QueueFull, " +
 			"Superseded or Interrupted.\n\nWithout a TEXT, on a terminal, each line is a message, and messages of others " +
 			"appear as they arrive. The first ctrl-C interrupts the running turn. The second one leaves, as does ctrl-D in an " +
-			"empty line; the chat continues.",
+			"empty line; the chat continues.\n\nFiles that are too large for a message are uploaded by the gateway, if it has " +
+			"object storage.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
-			"\n  kubectl chat send triage",
+			"\n  kubectl chat send triage \"What is wrong here?\" --file dashboard.png\n  kubectl chat send triage",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
+			if len(args) == 1 && len(so.files) == 0 {
 				return o.converse(cmd, args[0])
 			}
 			text, err := o.textOf(args[1:])
@@ -65,6 +67,7 @@ func newSend(o *options) *cobra.Command {
 	cmd.Flags().StringVar(&so.visibility, "visibility", "",
 		"for whom the message is: All, Model (transcripts leave its text out), or Users: a note, which no model is told of "+
 			"and no model answers")
+	cmd.Flags().StringArrayVar(&so.files, "file", nil, "a file to attach, of at most 32 MiB; it can be repeated")
 	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
 	return cmd
 }
@@ -73,8 +76,12 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 	if err := s.CheckChat(ctx, chat); err != nil {
 		return err
 	}
+	spec := so.message(text)
+	if err := attach(ctx, s, chat, &spec, so.files); err != nil {
+		return err
+	}
 	create := func(ctx context.Context) (string, error) {
-		m, err := s.CreateMessage(ctx, chat, so.message(text))
+		m, err := s.CreateMessage(ctx, chat, spec)
 		if err != nil {
 			return "", err
 		}

@@ -3,7 +3,7 @@
 
 // Package auth authenticates and authorizes listeners: TokenReview authenticates the bearer token, and
 // SubjectAccessReview authorizes its user to get chats/stream of a chat, a subresource that exists only for this
-// question, or to list and watch the chats of a namespace.
+// question, to list and watch the chats of a namespace, or to get its messages, which files belong to.
 //
 // Tokens have the audience token.Audience, so that a stolen one can only listen. Tokens of the API server are accepted
 // as well if Options say so.
@@ -71,10 +71,15 @@ type Options struct {
 // Access is what a caller wants to follow: a chat, or, if Chat is empty, the list of the namespace's chats.
 type Access struct {
 	Namespace, Chat string
+	// Files is true for the files of the namespace's messages instead.
+	Files bool
 }
 
 func (a Access) verbs() string {
-	if a.Chat == "" {
+	switch {
+	case a.Files:
+		return "get chatmessages"
+	case a.Chat == "":
 		return "list and watch chats"
 	}
 	return "get chats/stream"
@@ -205,6 +210,10 @@ func (a Access) attributes() []authorizationv1.ResourceAttributes {
 	chats := authorizationv1.ResourceAttributes{
 		Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "chats", Namespace: a.Namespace,
 	}
+	if a.Files {
+		chats.Verb, chats.Resource = "get", "chatmessages"
+		return []authorizationv1.ResourceAttributes{chats}
+	}
 	if a.Chat == "" {
 		list, watch := chats, chats
 		list.Verb, watch.Verb = "list", "watch"
@@ -256,7 +265,7 @@ func (q questions) authenticate(ctx context.Context, bearer string, audiences []
 
 func (q questions) authorize(ctx context.Context, who authenticationv1.UserInfo,
 	attributes authorizationv1.ResourceAttributes) (answer[bool], error) {
-	key := q.hash + "/" + attributes.Verb + "/" + attributes.Namespace + "/" + attributes.Name
+	key := q.hash + "/" + attributes.Verb + "/" + attributes.Resource + "/" + attributes.Namespace + "/" + attributes.Name
 	return ask(ctx, q, q.grants, key, func(ctx context.Context) (allowed, positive bool, err error) {
 		extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
 		for k, v := range who.Extra {

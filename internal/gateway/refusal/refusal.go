@@ -49,9 +49,11 @@ const (
 	Overloaded = "Overloaded"
 	// APIServerUnavailable means that the API server cannot authenticate or authorize the caller (503).
 	APIServerUnavailable = "APIServerUnavailable"
-	// ArchiveUnavailable means that the object storage with archived chats refuses the request (502).
+	// ArchiveUnavailable means that the object storage with archived chats and files refuses the request (502).
 	ArchiveUnavailable = "ArchiveUnavailable"
-	// TooLarge means that the body of an operation is larger than 3 MiB (413).
+	// StoredFilesExceeded means that an uploaded file would exceed what the namespace may store (403).
+	StoredFilesExceeded = "StoredFilesExceeded"
+	// TooLarge means that the body of an operation is larger than 3 MiB, or an uploaded file larger than 32 MiB (413).
 	TooLarge = "RequestEntityTooLarge"
 	// Starting means that the gateway is still reading the cluster's chats (503).
 	Starting = "Starting"

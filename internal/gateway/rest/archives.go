@@ -82,6 +82,9 @@ func (a archives) register() {
 		"The Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON. An answer that breaks "+
 			"off is not as it was written. For those who may get chats/archive.", http.StatusOK)
 	register(a.api, read, a.getArchive)
+	register(a.api, operation("getArchivedFile", http.MethodGet, one+"/files/{sha256}", "Read a file of an archived chat",
+		"An answer that breaks off is not as it was uploaded. For those who may get chats/archive.", http.StatusOK),
+		a.getFile)
 	register(a.api, operation("deleteArchive", http.MethodDelete, one, "Delete an archived chat",
 		"For those who may delete chats/archive.", http.StatusNoContent),
 		func(ctx context.Context, in *OfArchive) (*struct{}, error) {
@@ -162,6 +165,27 @@ func (a archives) redactArchive(ctx context.Context, in *RedactArchive) (*Archiv
 	return &ArchiveRedaction{done}, nil
 }
 
+// OfArchivedFile is the file of an archive that a request is about.
+type OfArchivedFile struct {
+	OfArchive
+
+	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"The SHA-256 of the content, in hexadecimal digits."`
+}
+
+func (a archives) getFile(ctx context.Context, in *OfArchivedFile) (*huma.StreamResponse, error) {
+	if err := a.mayUseArchive(ctx, "get", in.Namespace, in.Chat); err != nil {
+		return nil, err
+	}
+	from, err := a.store.Files().OpenArchived(ctx, in.Namespace, in.Chat, in.UID, in.SHA256)
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil, notFound("the archive of chat %s has no file %s", in.Chat, in.SHA256)
+	}
+	if err != nil {
+		return nil, fromStore(err)
+	}
+	return download(ctx, a.api.options.Refused, from, in.SHA256), nil
+}
+
 // mayUseArchive asks the API server whether the caller may do this with chats/archive, a subresource that exists only
 // for this question.
 func (a archives) mayUseArchive(ctx context.Context, verb, namespace, chat string) error {
@@ -207,5 +231,5 @@ func storeRefusal(err error) *refusal.Error {
 		return &refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest, Message: err.Error()}
 	}
 	return &refusal.Error{Status: http.StatusBadGateway, Reason: refusal.ArchiveUnavailable,
-		Message: "the archive cannot be used: " + archive.Reason(err), Cause: err}
+		Message: "the object storage cannot be used: " + archive.Reason(err), Cause: err}
 }

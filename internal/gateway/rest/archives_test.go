@@ -109,6 +109,22 @@ func TestRedactionOfArchivesTakesTheRight(t *testing.T) {
 		"/archives/live/"+string(live.UID)+"/redact", body)
 }
 
+func TestArchivedFileIsReadWithCallersRights(t *testing.T) {
+	t.Parallel()
+	d, bucket := openArchive(t, "parley-chat-viewer")
+	path := "/archives/old/u1" + strings.TrimPrefix(at("c", "abc"), "/chats/c")
+	d.refuses(http.StatusNotFound, "NotFound", "has no file", "GET", path, "")
+	check.OK(t, bucket.WriteAll(t.Context(), "archived-files/"+d.namespace+strings.Replace(path[len("/archives"):],
+		"/files", "", 1), []byte("abc"), nil))
+	if got := d.does(http.StatusOK, "GET", path, ""); got.text != "abc" ||
+		got.header.Get("Content-Disposition") != "attachment" {
+		t.Errorf("got %s, %v", got.text, got.header)
+	}
+	d.account("nobody")
+	d.token = d.tokenOf("nobody")
+	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", path, "")
+}
+
 func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {
 	t.Parallel()
 	d, bucket := openArchive(t, "parley-chat-viewer")
@@ -118,8 +134,14 @@ func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {
 	attributes, err := bucket.Attributes(t.Context(), key)
 	check.OK(t, err)
 	check.OK(t, bucket.WriteAll(t.Context(), key, append(raw, raw...), &blob.WriterOptions{Metadata: attributes.Metadata}))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+"/archives/old/u1", nil)
-	check.OK(t, err)
+	d.breaksOff("/archives/old/u1")
+}
+
+// breaksOff reads an answer that is not complete.
+func (d *door) breaksOff(path string) {
+	d.t.Helper()
+	request, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+path, nil)
+	check.OK(d.t, err)
 	request.Header.Set("Authorization", "Bearer "+d.token)
 	response, err := http.DefaultClient.Do(request)
 	if err == nil {
@@ -127,7 +149,7 @@ func TestDamagedArchiveBreaksTheAnswerOff(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	if err == nil {
-		t.Error("the answer looks complete")
+		d.t.Error("the answer looks complete")
 	}
 }
 

@@ -43,6 +43,8 @@ type Options struct {
 	Requests int
 	// Archive has the chats that were archived before their deletion; nil: there is none.
 	Archive *archive.Store
+	// Files are required with Archive.
+	Files Files
 	// Refused is called with every refusal.
 	Refused func(ctx context.Context, refused *refusal.Error)
 	// Log records redactions of archives.
@@ -73,6 +75,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.messages()
 	a.steering()
 	archives{a, o.Archive}.register()
+	files{o.Files, a, o.Archive}.register()
 	a.describeStreams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()
@@ -117,7 +120,13 @@ func schemaName(t reflect.Type, hint string) string {
 // admit authenticates a caller, whose token the operation uses.
 func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	token := refusal.BearerToken(ctx.Header("Authorization"))
-	caller, no := a.options.Permit(ctx.Context(), token)
+	permit := a.options.Permit
+	if ctx.Operation().OperationID == getFile {
+		permit = func(of context.Context, token string) (string, *refusal.Error) {
+			return a.options.Files.Reader(of, token, ctx.Param("namespace"))
+		}
+	}
+	caller, no := permit(ctx.Context(), token)
 	if no != nil {
 		a.refuse(ctx, no)
 		return

@@ -79,7 +79,7 @@ func fileBudget(history []v1beta1.ChatMessage, fetched map[FileKey]File, d Diale
 }
 
 func contentOf(file *v1beta1.MessageFile, key FileKey, fetched map[FileKey]File) File {
-	if file.ConfigMapKeyRef == nil && file.URL == "" {
+	if file.ConfigMapKeyRef == nil && file.URL == "" && file.Stored == nil {
 		return InPlace(file)
 	}
 	if f, ok := fetched[key]; ok {

@@ -62,7 +62,7 @@ type Episode interface {
 }
 
 // Options of a Runner. All are required but AwaitRelay, ClusterUnavailable, the fields about workspaces, MCP, Network,
-// HTTP, the hosts and limits, Metrics and Tracer.
+// HTTP, Gateway, the hosts and limits, Metrics and Tracer.
 type Options struct {
 	Namespace, Pod string
 	// Client reaches the API server as this pod.
@@ -89,6 +89,8 @@ type Options struct {
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
+	// Gateway has the stored files; nil: there are none.
+	Gateway *sources.Gateway
 	// ModelHosts are the hosts that models may be called at; empty: all. See httpguard.Within.
 	ModelHosts []string
 	// Forbidden is how long forbidden requests are retried; 0: DefaultForbidden.
@@ -152,7 +154,7 @@ func New(o Options) *Runner {
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptMemory: o.PromptMemory,
 		WorkspaceContext: o.WorkspaceContext, Workspace: o.Workspace, MCP: o.MCP, ClusterUnavailable: o.ClusterUnavailable,
 		Sources: sources.New(sources.Options{
-			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
+			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Gateway: o.Gateway, Forbidden: o.Forbidden, Now: o.Now,
 		}),
 		Message: r.message, Expect: r.endings.expect,
 	})

@@ -63,6 +63,9 @@ func (r *Reader) fetch(ctx context.Context, raw string) prompt.File {
 	return prompt.File{Data: data}
 }
 
+// tooLarge is the problem of a file of more than prompt.MaxFileBytes.
+const tooLarge = "it is larger than 3.5 MiB"
+
 // problem is an error that the model may read.
 type problem string
 
@@ -109,7 +112,7 @@ func (r *Reader) read(ctx context.Context, raw string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > prompt.MaxFileBytes {
-		return nil, problem("it is larger than 3.5 MiB")
+		return nil, problem(tooLarge)
 	}
 	return data, nil
 }

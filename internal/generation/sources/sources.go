@@ -27,10 +27,12 @@ import (
 	"parley.dev/parley/internal/text/skill"
 )
 
-// Options of a Reader. All are required but Hosts, and HTTP where no files are read.
+// Options of a Reader. All are required but Hosts and Gateway, and HTTP where no files are read.
 type Options struct {
 	Client *apiclient.Client
 	HTTP   *http.Client
+	// Gateway has the stored files; nil: there are none.
+	Gateway *Gateway
 	// Hosts that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; empty:
 	// none. The default port is that of the scheme.
 	Hosts hostlist.List
@@ -97,7 +99,7 @@ func (r *Reader) Files(ctx context.Context, namespace string,
 			if file == nil || messages[i].Spec.Role != v1beta1.RoleUser {
 				continue
 			}
-			f := r.file(ctx, maps, file, room)
+			f := r.file(ctx, maps, messages[i].Spec.ChatRef.Name, file, room)
 			room -= len(f.Data)
 			files[prompt.FileKey{Message: messages[i].Name, Part: j}] = f
 		}
@@ -106,7 +108,8 @@ func (r *Reader) Files(ctx context.Context, namespace string,
 }
 
 // file is the file if there is room. A file that the provider fetches takes none.
-func (r *Reader) file(ctx context.Context, maps *configMaps, file *v1beta1.MessageFile, room int) prompt.File {
+func (r *Reader) file(ctx context.Context, maps *configMaps, chat string, file *v1beta1.MessageFile,
+	room int) prompt.File {
 	if file.URL != "" {
 		if f := r.notFetched(file.URL); f != nil {
 			return *f
@@ -125,6 +128,8 @@ func (r *Reader) file(ctx context.Context, maps *configMaps, file *v1beta1.Messa
 		return prompt.File{Data: value, Problem: why}
 	case file.URL != "":
 		return r.fetch(ctx, file.URL)
+	case file.Stored != nil:
+		return r.stored(ctx, maps.namespace, chat, file.Stored)
 	}
 	return prompt.File{}
 }

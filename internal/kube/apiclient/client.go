@@ -95,6 +95,11 @@ func (c *Client) Classes(namespace string) Resource[v1beta1.ChatClass, v1beta1.C
 	return Resource[v1beta1.ChatClass, v1beta1.ChatClassList]{c.rest, "chatclasses", namespace}
 }
 
+// Quotas are the ChatQuotas of a namespace; of all namespaces if it is empty.
+func (c *Client) Quotas(namespace string) Resource[v1beta1.ChatQuota, v1beta1.ChatQuotaList] {
+	return Resource[v1beta1.ChatQuota, v1beta1.ChatQuotaList]{c.rest, "chatquotas", namespace}
+}
+
 // DebugSteps of a namespace; of all namespaces if it is empty.
 func (c *Client) DebugSteps(namespace string) Resource[v1beta1.ChatDebugStep, v1beta1.ChatDebugStepList] {
 	return Resource[v1beta1.ChatDebugStep, v1beta1.ChatDebugStepList]{c.rest, "chatdebugsteps", namespace}

@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/text/content"
 )
 
 // Options of a restore.
@@ -28,6 +29,8 @@ type Options struct {
 	Names []string
 	// DryRun checks the backup, has the API server check its chats, and writes nothing.
 	DryRun bool
+	// File restores a file of the object storage that a message of the chat names; nil: it is missing afterwards.
+	File func(ctx context.Context, chat *v1beta1.Chat, digest string) error
 	// Now returns the current time.
 	Now func() time.Time
 }
@@ -113,7 +116,7 @@ func (e leftOutError) Error() string { return string(e) }
 func (r *restorer) restoreFamily(ctx context.Context, family []*member) (results []Result) {
 	steps := []func(context.Context, *member) error{r.restoreChat}
 	if !r.options.DryRun {
-		steps = append(steps, r.restoreMessages, r.restoreApprovals, r.restoreStatus)
+		steps = append(steps, r.restoreMessages, r.restoreFiles, r.restoreApprovals, r.restoreStatus)
 	}
 	for _, step := range steps {
 		for _, m := range family {
@@ -234,6 +237,20 @@ func (r *restorer) restoreMessages(ctx context.Context, m *member) error {
 			return err
 		}
 		r.uids[string(old.UID)] = string(live.UID)
+	}
+	return nil
+}
+
+func (r *restorer) restoreFiles(ctx context.Context, m *member) error {
+	for i := range m.messages {
+		for _, digest := range content.StoredFiles(&m.messages[i]) {
+			if r.options.File == nil {
+				return nil
+			}
+			if err := r.options.File(ctx, m.live, digest); err != nil {
+				return fmt.Errorf("restoring file %s: %w", digest, err)
+			}
+		}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@
 package index
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 
@@ -12,8 +14,8 @@ import (
 	"parley.dev/parley/internal/text/content"
 )
 
-// StripMessage removes a message's text and other bulk. It keeps a hash of what a person wrote, which shows edits, and
-// the number of parts of an interrupted step or a client's results.
+// StripMessage removes a message's text and other bulk. It keeps a hash of what a person wrote, which shows edits, the
+// digests of its stored files, and the number of parts of an interrupted step or a client's results.
 func StripMessage(o any) (any, error) {
 	return strip(o, func(message *v1beta1.ChatMessage) {
 		message.ManagedFields = nil
@@ -21,7 +23,7 @@ func StripMessage(o any) (any, error) {
 		if message.Spec.Generation == nil {
 			hash = content.Of(message)
 		}
-		message.Annotations = messageAnnotations(message.Annotations, hash)
+		message.Annotations = messageAnnotations(message.Annotations, hash, content.StoredFiles(message))
 		message.Labels = nil
 		message.Spec.Content = ""
 		message.Spec.Parts = withoutContent(message)
@@ -65,13 +67,16 @@ func namesOf(follows []v1beta1.CommittedMessage) (names []v1beta1.CommittedMessa
 	return names
 }
 
-// messageAnnotations keeps the trace that a message belongs to, the hash if there is one, and whether the message was
-// restored from a backup.
-func messageAnnotations(annotations map[string]string, hash string) map[string]string {
+// messageAnnotations keeps the trace that a message belongs to, the hash and the digests of files if there are any, and
+// whether the message was restored from a backup.
+func messageAnnotations(annotations map[string]string, hash string, files []string) map[string]string {
 	if hash == "" {
 		return nil
 	}
 	kept := map[string]string{content.HashKey: hash}
+	if len(files) > 0 {
+		kept[content.FilesKey] = strings.Join(files, ",")
+	}
 	if parent := annotations[v1beta1.AnnotationTraceparent]; parent != "" && len(parent) <= maxTraceparent {
 		kept[v1beta1.AnnotationTraceparent] = parent
 	}

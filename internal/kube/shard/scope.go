@@ -49,6 +49,11 @@ func (s Scope) Own() []string { return s.owned(true) }
 // Elsewhere are the namespaces of the list that are in other shards. They are empty if there is no list, too.
 func (s Scope) Elsewhere() []string { return s.owned(false) }
 
+// Includes reports whether a namespace is in the scope.
+func (s Scope) Includes(namespace string) bool {
+	return s.Owns(namespace) && (!s.IsLimited() || slices.Contains(s.Namespaces, namespace))
+}
+
 func (s Scope) owned(own bool) (names []string) {
 	for _, name := range s.Namespaces {
 		if s.Owns(name) == own {

@@ -6,6 +6,8 @@ package capacity
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"parley.dev/parley/api/v1beta1"
 )
 
@@ -80,6 +82,24 @@ func (l Limit) and(n *int32, quota string) Limit {
 		return l
 	}
 	return Limit{Max: *n, Quota: quota}
+}
+
+// StoredFiles is the smallest limit of stored files that the ChatQuotas of one namespace set, and the quota that does;
+// of equal ones the first by name. nil: none sets it.
+func StoredFiles(quotas []v1beta1.ChatQuota) (limit *resource.Quantity, quota string) {
+	for i := range quotas {
+		q := &quotas[i]
+		if q.Spec.StoredFiles == nil {
+			continue
+		}
+		if limit != nil {
+			if order := q.Spec.StoredFiles.Cmp(*limit); order > 0 || order == 0 && q.Name > quota {
+				continue
+			}
+		}
+		limit, quota = q.Spec.StoredFiles, q.Name
+	}
+	return limit, quota
 }
 
 // Or is l with what no quota sets taken from the defaults.

@@ -101,6 +101,9 @@ func generatorContainer(s Settings) corev1.Container {
 			Name: keyVolume(i), MountPath: KeysDir + "/" + secret.name, ReadOnly: true,
 		})
 	}
+	if s.GatewayURL != "" {
+		mounts = append(mounts, corev1.VolumeMount{Name: "gateway", MountPath: gatewayDir, ReadOnly: true})
+	}
 	if s.CABundle != nil {
 		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: caDir, ReadOnly: true})
 	}
@@ -142,6 +145,7 @@ func generatorArgs(s Settings) []string {
 		args = append(args, "--profiling")
 	}
 	args = append(args, flags("--file-host", s.FileHosts...)...)
+	args = append(args, flags("--gateway-url", s.GatewayURL)...)
 	args = append(args, flags("--model-host", s.ModelHosts...)...)
 	args = append(args, flags("--mcp-host", s.MCPHosts...)...)
 	if s.AllowLoopback {
@@ -172,6 +176,15 @@ func flags(name string, values ...string) (args []string) {
 // tokenDir is where client-go looks for the service-account token.
 const tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
+const (
+	gatewayDir = "/var/run/parley/gateway"
+	// GatewayTokenFile has a token with which a generation pod reads files from the gateway. It can change nothing there,
+	// and do nothing at the API server: the gateway may be called without TLS.
+	GatewayTokenFile = gatewayDir + "/token"
+	// gatewayAudience is the audience of the gateway.
+	gatewayAudience = "parley-gateway"
+)
+
 func volumes(s Settings) []corev1.Volume {
 	vols := []corev1.Volume{
 		{Name: "runtime", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
@@ -198,6 +211,12 @@ func volumes(s Settings) []corev1.Volume {
 			source.Items = append(source.Items, corev1.KeyToPath{Key: key, Path: key})
 		}
 		vols = append(vols, corev1.Volume{Name: keyVolume(i), VolumeSource: corev1.VolumeSource{Secret: source}})
+	}
+	if s.GatewayURL != "" {
+		vols = append(vols, corev1.Volume{Name: "gateway", VolumeSource: corev1.VolumeSource{
+			Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+				ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: gatewayAudience,
+					Path: path.Base(GatewayTokenFile), ExpirationSeconds: new(int64(3600))}}}}}})
 	}
 	if s.CABundle != nil {
 		vols = append(vols, CAVolume("ca", s.CABundle))

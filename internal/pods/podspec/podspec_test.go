@@ -32,6 +32,7 @@ func TestTheHashNamesTheSettings(t *testing.T) {
 		"issuer":   func(s *Settings) { s.Issuer = "other" },
 		"gateways": func(s *Settings) { s.GatewaySubjects = nil },
 		"hosts":    func(s *Settings) { s.FileHosts = []string{"a"} },
+		"files":    func(s *Settings) { s.GatewayURL = "http://gateway" },
 		"keys":     func(s *Settings) { s.Keys = s.Keys[:1] },
 		"users":    func(s *Settings) { s.UserNamespaces = true },
 		"advice":   func(s *Settings) { s.AdvisorUses = new(int32(0)) },
@@ -74,6 +75,22 @@ func TestKeysAreCollectedOnceAndInOrder(t *testing.T) {
 	b, a := key("b", "k"), key("a", "k")
 	got := KeysOf([]v1beta1.ChatModelConfig{config(&b), config(nil), config(&a), config(&b)})
 	check.Equal(t, "got", []v1beta1.SecretKeyReference{a, b}, got)
+}
+
+func TestGeneratorReadsStoredFilesWithTokenForGateway(t *testing.T) {
+	s := settings()
+	s.GatewayURL = "http://gateway"
+	pod := Generation(s, "p")
+	generator := pod.Spec.Containers[0]
+	token := pod.Spec.Volumes[len(pod.Spec.Volumes)-1]
+	if !slices.Contains(generator.Args, "--gateway-url=http://gateway") || token.Name != "gateway" ||
+		token.Projected.Sources[0].ServiceAccountToken.Audience != gatewayAudience {
+		t.Errorf("the arguments are %s, the volume %v", generator.Args, token)
+	}
+	for _, container := range pod.Spec.Containers {
+		mounted := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "gateway" })
+		check.Equal(t, container.Name, container.Name == "generator", mounted)
+	}
 }
 
 func TestGeneratorReceivesFileHostArguments(t *testing.T) {

@@ -32,6 +32,8 @@ type Settings struct {
 	NoRecordings bool `json:",omitempty"`
 	// FileHosts are the hosts that generation pods may fetch files from.
 	FileHosts []string
+	// GatewayURL is where generation pods read stored files; empty: there are none.
+	GatewayURL string `json:",omitempty"`
 	// ModelHosts are the hosts that generation pods may call models at; none: all.
 	ModelHosts []string `json:",omitempty"`
 	// MCPHosts are the hosts that generation pods may call MCP servers at; none: all.

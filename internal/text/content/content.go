@@ -18,6 +18,23 @@ import (
 // an annotation, so that no object of the API server can have it.
 const HashKey = "<content>"
 
+// FilesKey is the key of the digests of a message's stored files in the manager's cache. It is no valid key, too.
+const FilesKey = "<files>"
+
+// StoredFiles are the digests of the files in the object storage that a message names, from the manager's cache or from
+// the API server.
+func StoredFiles(m *v1beta1.ChatMessage) (digests []string) {
+	if kept := m.Annotations[FilesKey]; kept != "" {
+		return strings.Split(kept, ",")
+	}
+	for i := range m.Spec.Parts {
+		if file := m.Spec.Parts[i].File; file != nil && file.Stored != nil {
+			digests = append(digests, file.Stored.SHA256)
+		}
+	}
+	return digests
+}
+
 // Of is the hash of a message from the manager's cache or from the API server: of what it said before a redaction,
 // which is no edit.
 func Of(m *v1beta1.ChatMessage) string {
