@@ -391,6 +391,7 @@ UPGRADE_SHORT := --chats=12 --for=50s --every=5s --follow=4 --longest=40s --sett
 
 .PHONY: test-upgrade
 test-upgrade: on-cluster ## Upgrade from the version in hack/release/baseline on the local cluster while 100 chats talk, run commands and start sub-chats, with mixed versions. Not in CI.
+	@[ -z "$(USE_CURRENT_CONTEXT)" ] || { echo "$@ replaces Parley in the cluster: it uses the local one only" >&2; exit 1; }
 	@DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" hack/upgrade.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(UPGRADE_FLAGS)
 	$(off_cluster)
 

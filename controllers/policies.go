@@ -59,10 +59,10 @@ type policiesWatch struct {
 	namespace string
 	log       logr.Logger
 	// unenforced are the policies that are missing or have no binding, and accepts is whether the API server accepts what
-	// a policy forbids. reported is what the log has of them.
+	// a policy forbids. reported is what the log has of each.
 	unenforced []string
 	accepts    bool
-	reported   string
+	reported   [2]string
 	// missing is the value of the metric.
 	missing atomic.Int64
 }
@@ -84,20 +84,22 @@ func (w *policiesWatch) check(ctx context.Context) {
 	policies.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyList"))
 	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
 	if err := cmp.Or(w.live.List(ctx, &policies), w.live.List(ctx, &bindings)); err != nil {
-		w.report("the admission policies cannot be listed", "error", err.Error())
+		w.report(0, "the admission policies cannot be listed", "error", err.Error())
 	} else {
 		missing, unbound := config.UnenforcedPolicies(policies.Items, bindings.Items)
 		if w.unenforced = append(missing, unbound...); len(w.unenforced) > 0 {
-			w.report("admission policies are not enforced", "missing", missing, "withoutBinding", unbound)
+			w.report(0, "admission policies are not enforced", "missing", missing, "withoutBinding", unbound)
 		} else {
-			w.reported = ""
+			w.report(0, "")
 		}
 	}
 	switch err := probe(ctx, w.dry, w.namespace, false); {
 	case err == nil:
 		w.accepts = true
+		w.report(1, "admission policies do not refuse a chat that they forbid", "policy", "parley-manager-chats")
 	case apierrors.IsForbidden(err) && !startup.IsRefusal(err):
 		w.accepts = false
+		w.report(1, "")
 	}
 	least := 0
 	if w.accepts {
@@ -106,11 +108,17 @@ func (w *policiesWatch) check(ctx context.Context) {
 	w.missing.Store(int64(max(len(w.unenforced), least)))
 }
 
-// report logs what has changed since the last report.
-func (w *policiesWatch) report(message string, about ...any) {
-	if text := fmt.Sprint(message, about); text != w.reported {
+// report logs what one of the two checks finds, if that has changed. An empty message means that it finds nothing.
+func (w *policiesWatch) report(check int, message string, about ...any) {
+	text := message
+	if text != "" {
+		text = fmt.Sprint(message, about)
+	} else if w.reported[check] != "" {
+		message = "admission policies are enforced again"
+	}
+	if text != w.reported[check] {
 		w.log.Info(message, about...)
-		w.reported = text
+		w.reported[check] = text
 	}
 }
 

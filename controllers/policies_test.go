@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,7 +104,8 @@ func TestMissingPoliciesAreReportedUntilTheyReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := apiServer(denied, nil, starting, denied)
-		watch := &policiesWatch{dry: c, live: c, namespace: "ns"}
+		var log bytes.Buffer
+		watch := &policiesWatch{dry: c, live: c, namespace: "ns", log: logr.FromSlogHandler(slog.NewJSONHandler(&log, nil))}
 		ended := make(chan error, 1)
 		go func() { ended <- watch.Start(ctx) }()
 		for i, want := range []int64{0, 1, 1, 0} {
@@ -113,6 +115,14 @@ func TestMissingPoliciesAreReportedUntilTheyReturn(t *testing.T) {
 		}
 		cancel()
 		check.OK(t, <-ended)
+		var messages []string
+		for line := range strings.Lines(log.String()) {
+			var entry struct{ Msg string }
+			check.OK(t, json.Unmarshal([]byte(line), &entry))
+			messages = append(messages, entry.Msg)
+		}
+		check.Equal(t, "log", []string{"admission policies do not refuse a chat that they forbid",
+			"admission policies are enforced again"}, messages)
 	})
 }
 

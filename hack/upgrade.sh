@@ -19,7 +19,7 @@ fi
 make --no-print-directory -C "$tree" image IMAGE="$old" >/dev/null
 $DEVCLUSTER load "$tree/bin/parley.tar"
 # A later version's may have fields that the earlier one's cannot be merged with.
-"$kubectl" --kubeconfig "$kubeconfig" -n parley-system delete deployments --all --ignore-not-found >/dev/null
+"$kubectl" --kubeconfig "$kubeconfig" -n parley-system delete deployments parley-manager parley-gateway --ignore-not-found >/dev/null
 IMAGE=$old "$tree/hack/deploy.sh" "$kubectl" "$kubeconfig"
 echo "the version of commit $commit is upgraded: its definitions, policies and rights first"
 IMAGE=$old hack/deploy.sh "$kubectl" "$kubeconfig"

@@ -105,10 +105,15 @@ func familyOf(root *v1beta1.Chat, relations *tree.Family, members map[types.Name
 	return family
 }
 
+// versionOf identifies what a backup has of an object. Its redaction in an archive changes only the annotation.
+func versionOf(o metav1.Object) string {
+	return strings.Join([]string{string(o.GetUID()), o.GetResourceVersion(), o.GetAnnotations()[v1beta1.AnnotationRedacted]}, "/")
+}
+
 // identify notes in each member which version of each object of the family the backup has.
 func identify(family []*member) {
 	var versions []string
-	add := func(o metav1.Object) { versions = append(versions, string(o.GetUID())+" "+o.GetResourceVersion()) }
+	add := func(o metav1.Object) { versions = append(versions, versionOf(o)) }
 	for _, m := range family {
 		add(m.chat)
 		for i := range m.messages {

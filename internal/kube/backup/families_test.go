@@ -54,6 +54,14 @@ func TestMessagesComeBeforeThoseThatFollowThem(t *testing.T) {
 	check.Equal(t, "order", []string{"c-q0", "c-q1", "note", "c-1-1", "c-3-1"}, names)
 }
 
+func TestRedactionMakesAnotherBackup(t *testing.T) {
+	before, redacted := answered("c"), answered("c")
+	redacted.Messages[0].Annotations = map[string]string{v1beta1.AnnotationRedacted: "hash"}
+	if a, b := only(t, before).backup, only(t, redacted).backup; a == b {
+		t.Errorf("both have the identity %s", a)
+	}
+}
+
 func TestIncompleteChatIsLeftOut(t *testing.T) {
 	for want, change := range map[string]func(*Backup){
 		"the backup lacks message 2 of the 4 of its history": func(b *Backup) {

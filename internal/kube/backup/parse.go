@@ -97,7 +97,7 @@ func (b *Backup) addObject(object []byte) error {
 // in two folders.
 func (b *Backup) isKnown(h *header) (bool, error) {
 	key := strings.Join([]string{h.APIVersion, h.Kind, h.Metadata.Namespace, h.Metadata.Name}, "/")
-	version := string(h.Metadata.UID) + "/" + h.Metadata.ResourceVersion
+	version := versionOf(&h.Metadata)
 	before, found := b.versions[key]
 	if found && before != version && h.Metadata.Name != "" {
 		return true, fmt.Errorf("the backup contains %s %s twice, and the two differ: restore one backup at a time", h.Kind,

@@ -34,13 +34,14 @@ func (m Manager) preflight() error {
 		return ErrNeedsRoot
 	}
 	var missing []string
-	needed := maps.Clone(tools)
+	needed, setup := maps.Clone(tools), "hack/setup.sh"
 	if m.Network != "" {
 		maps.Copy(needed, networkTools)
+		setup += " network"
 	}
 	for tool, pkg := range needed {
 		if _, err := exec.LookPath(tool); err != nil {
-			missing = append(missing, fmt.Sprintf("the program %s (Debian package %s; hack/setup.sh installs it)", tool, pkg))
+			missing = append(missing, fmt.Sprintf("the program %s (Debian package %s; %s installs it)", tool, pkg, setup))
 		}
 	}
 	var unbuilt []string

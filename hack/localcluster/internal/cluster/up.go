@@ -83,6 +83,9 @@ func (m Manager) keep(s state) error {
 	if m.Network != "" && s.Network == "" {
 		return errors.New("the cluster is up without Services, DNS and NetworkPolicies: take it down first")
 	}
+	if m.Network == "" && s.Network != "" {
+		return errors.New("the cluster is up with Services, DNS and NetworkPolicies: take it down first")
+	}
 	m.say("already up at %s", s.Server)
 	if s.Bin != m.Bin {
 		m.say("it runs the programs of %s; take it down first to run those of %s", s.Bin, m.Bin)
