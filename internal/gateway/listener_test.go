@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ type listener struct {
 	mu     sync.Mutex
 	events []event
 	lastID string
+	// ended is how the last connection ended.
+	ended string
 	more   chan struct{}
 	done   chan struct{}
 	// stop hangs up for good.
@@ -71,15 +74,19 @@ func (l *listener) connect(ctx context.Context) bool {
 	}
 	resp, err := l.in.client.Do(req)
 	if err != nil {
-		return false
+		return l.ends(err.Error())
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(resp.Body)
+		return l.ends(fmt.Sprintf("%s: %s", resp.Status, body))
+	}
 	numbered := 0
 	var e event
 	for lines := bufio.NewReader(resp.Body); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return false
+			return l.ends(err.Error())
 		}
 		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch field {
@@ -100,6 +107,14 @@ func (l *listener) connect(ctx context.Context) bool {
 			}
 		}
 	}
+}
+
+// ends notes how a connection ended. There is no other.
+func (l *listener) ends(how string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = how
+	return false
 }
 
 func (l *listener) add(e event) {
@@ -131,7 +146,9 @@ func (l *listener) wait(what string, found func(event) bool) []event {
 		select {
 		case <-l.more:
 		case <-timeout:
-			l.in.t.Fatalf("waited in vain for %s; got %v", what, events)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.in.t.Fatalf("waited in vain for %s; got %v; the connection ended with %q", what, events, l.ended)
 		}
 	}
 }
