@@ -41,7 +41,8 @@ func TestSendAttachesFilesOfEachSize(t *testing.T) {
 	})
 	parts := message.Spec.Parts
 	if *parts[0].Text != "Look:" || parts[1].File.Name != "small.log" || parts[1].File.Data == "" ||
-		!strings.HasPrefix(parts[1].File.MediaType, "text/") || parts[2].File.MediaType != "image/png" || parts[2].File.Stored.Size != 1<<20 {
+		!strings.HasPrefix(parts[1].File.MediaType, "text/") || parts[2].File.MediaType != "image/png" ||
+		parts[2].File.Stored.Size != 1<<20 {
 		t.Errorf("the parts are %+v", parts)
 	}
 	from, err := p.archive.Files().Open(t.Context(), p.namespace, string(p.chat.UID), parts[2].File.Stored.SHA256)
