@@ -75,7 +75,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.messages()
 	a.steering()
 	archives{a, o.Archive}.register()
-	files{o.Files, a, o.Archive}.register()
+	files{o.Files, a, o.Archive, limit.New(uploadsAtOnce)}.register()
 	a.describeStreams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()
