@@ -56,6 +56,23 @@ func TestSendAttachesFilesOfEachSize(t *testing.T) {
 	send(huge...).exits(exitForbidden, "10Mi of files")
 }
 
+func TestNewChatBeginsWithFiles(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	path := filepath.Join(t.TempDir(), "large.png")
+	check.OK(t, os.WriteFile(path, make([]byte, 1<<20), 0o600))
+	p.run("new", "fresh", "Look:", "--no-follow", "--gateway", p.gateway, "--file", path).succeeds()
+	message := find(p, "the message", &v1beta1.ChatMessageList{}, func(m *v1beta1.ChatMessage) bool {
+		return m.Spec.ChatRef.Name == "fresh"
+	})
+	if parts := message.Spec.Parts; len(parts) != 2 || *parts[0].Text != "Look:" || parts[1].File.Stored == nil {
+		t.Errorf("the parts are %+v", parts)
+	}
+	chat := &v1beta1.Chat{ObjectMeta: p.meta("fresh")}
+	p.get(chat)
+	check.Equal(t, "prompt", "", chat.Spec.Prompt)
+}
+
 func TestPageReachesFilesByGateway(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
