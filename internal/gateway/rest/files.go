@@ -67,6 +67,7 @@ type Upload struct {
 func (u *Upload) Resolve(ctx huma.Context) []error {
 	r, _ := humago.Unwrap(ctx)
 	u.body, u.size = body{r.Body}, r.ContentLength
+	ctx.SetHeader("Connection", "close")                   // Otherwise a refusal would wait for the body.
 	_ = ctx.SetReadDeadline(time.Now().Add(uploadTimeout)) // Where it is not supported, there is none either.
 	return nil
 }

@@ -135,14 +135,20 @@ func TestUploadsAtOnceAreLimited(t *testing.T) {
 	t.Parallel()
 	d, _ := openFiles(t, "parley-chat-user")
 	d.account("bert", "parley-chat-user")
-	for _, token := range []string{d.token, d.tokenOf("bert")} { // A caller has a quarter of all operations: 8.
-		for range 4 {
-			d.announces(token, 1)
-		}
-	}
+	anna := d.token
+	d.token = d.tokenOf("bert")
 	waiting.Until(t, time.Minute, "the gateway is full", func() bool {
+		d.announces(anna, 1) // Of all operations, she has a quarter: 8.
 		return d.ask("PUT", at("d", "y"), "y").body["reason"] == "GatewayFull"
 	})
+}
+
+func TestRefusedUploadIsAnsweredBeforeItsBody(t *testing.T) {
+	t.Parallel()
+	d, _ := openFiles(t, "parley-chat-viewer")
+	line, err := bufio.NewReader(d.announces(d.token, 1)).ReadString('\n')
+	check.OK(t, err)
+	check.Equal(t, "status", "HTTP/1.1 403 Forbidden", strings.TrimSpace(line))
 }
 
 func TestQuotaLimitsStoredFiles(t *testing.T) {
