@@ -58,7 +58,8 @@ func (s *Files) Write(ctx context.Context, namespace, uid string, stored v1beta1
 func (s *Files) writeFile(ctx context.Context, key string, stored v1beta1.StoredFile, from io.Reader) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
-	to, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	to, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream",
+		MaxConcurrency: 1}) // Each part that is sent at the same time takes memory of the gateway.
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
 	}

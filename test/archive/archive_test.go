@@ -247,7 +247,9 @@ func TestFilesAreDeletedWithTheirChat(t *testing.T) {
 	startManager(t, bucket, func(o *controllers.Options) {
 		o.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	})
-	eventually(t, "the sweep deletes the files of the chat that is gone", func() bool { return len(files(t, bucket, second)) == 0 })
+	eventually(t, "the sweep deletes the files of the chat that is gone", func() bool {
+		return len(files(t, bucket, second)) == 0
+	})
 	check.Equal(t, "files of the other chat", 2, len(files(t, bucket, first)))
 	check.OK(t, cluster.Client.Delete(t.Context(), first))
 	eventually(t, "the files are deleted with the chat", func() bool { return len(files(t, bucket, first)) == 0 })

@@ -4,6 +4,8 @@
 package page
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"strings"
 	"testing"
@@ -39,8 +41,8 @@ func TestFilesComeByDropAndPaste(t *testing.T) {
 		"'), (c) => c.charCodeAt(0))], 'dot.png', {type: 'image/png'})")
 	p.Until("the image is shown", "document.querySelector('#files img')?.naturalWidth === 1")
 	for file, why := range map[string]string{
-		"new File([new Uint8Array(537601)], 'big.bin')": "big.bin was not attached: it has 526 KiB, and a file of a " +
-			"message has at most 525 KiB",
+		"new File([new Uint8Array(33554433)], 'big.bin')": "big.bin was not attached: it has 32769 KiB, and a file has at " +
+			"most 32768 KiB",
 		"new File([], 'none.txt')": "none.txt was not attached: it is empty",
 	} {
 		gives(p, dropped, file)
@@ -48,8 +50,6 @@ func TestFilesComeByDropAndPaste(t *testing.T) {
 	}
 	gives(p, dropped, "new File([new Uint8Array(537600)], 'most.bin')")
 	p.Sees("#files", "most.bin")
-	gives(p, dropped, "new File([new Uint8Array(300000)], 'more.bin')")
-	p.Sees(".toast", "more.bin was not attached: the files of a message have at most 768 KiB together")
 	p.Click("#files button[aria-label='Remove most.bin']", "Remove")
 	p.Type("#compose", "Look.")
 	s.answer(sends, http.StatusForbidden, refusal("Forbidden", "you may not write here"))
@@ -66,6 +66,37 @@ func TestFilesComeByDropAndPaste(t *testing.T) {
 			`{"file":{"data":"bG9n","mediaType":"text/plain","name":"a_b.log"},"type":"File"}` &&
 			strings.Contains(encoded(parts[2]), dot)
 	})
+}
+
+func TestFilesTooLargeForMessageAreUploaded(t *testing.T) {
+	s, p := idle(t)
+	sum := sha256.Sum256(make([]byte, 537601))
+	digest := hex.EncodeToString(sum[:])
+	upload := "PUT " + chats + "/triage/files/" + digest
+	s.answer(upload, http.StatusForbidden, refusal("StoredFilesExceeded", "the quota allows no more"))
+	gives(p, dropped, "new File([new Uint8Array(537601)], 'large.bin')")
+	p.Sees(".toast", "large.bin was not attached: the quota allows no more")
+	s.answer(upload, http.StatusNoContent, nil)
+	gives(p, dropped, "new File([new Uint8Array(537601)], 'large.bin', {type: 'image/png'})")
+	p.Sees("#files", "large.bin")
+	p.Type("#compose", "Look.")
+	p.Key("Enter")
+	waitFor(t, "the message names the file", func() bool {
+		parts, _ := s.wasAsked(sends)["parts"].([]any)
+		return len(parts) == 2 && encoded(parts[1]) == `{"file":{"mediaType":"image/png","name":"large.bin",`+
+			`"stored":{"sha256":"`+digest+`","size":537601}},"type":"File"}`
+	})
+}
+
+func TestStoredFileIsSaved(t *testing.T) {
+	s := newStage(t)
+	digest := strings.Repeat("ab", 32)
+	s.chat("triage", message(0, "User", fields{"parts": []fields{{"type": "File", "file": fields{"name": "big.pdf",
+		"mediaType": "application/pdf", "stored": fields{"sha256": digest, "size": 1}}}}}), status("Waiting", "Answered", 1, nil))
+	p := s.opened(t)
+	p.Sees("article", "big.pdf, application/pdf")
+	p.Click(".file button", "Save big.pdf")
+	s.wasAsked("GET " + chats + "/triage/files/" + digest)
 }
 
 func TestCommandsAreCompletedAndRun(t *testing.T) {

@@ -59,7 +59,8 @@ func newStage(t testing.TB) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := ui.New(ui.Config{Operations: http.HandlerFunc(s.operate), Streams: s.open, Namespace: "demo"}, listener)
+	server, err := ui.New(ui.Config{Operations: http.HandlerFunc(s.operate), Files: http.HandlerFunc(s.operate),
+		Streams: s.open, Namespace: "demo"}, listener)
 	if err != nil {
 		t.Fatal(err)
 	}

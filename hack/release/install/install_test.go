@@ -129,9 +129,8 @@ global:
   priorityClassName: low
 namespaces: [%s]
 %s`, strings.Join(namespaces, ", "), values))
-		chart := filepath.Join(release, "parley-"+strings.TrimPrefix(filepath.Base(release), "v")+".tgz")
-		helm(t, "install", "parley", chart, "--namespace="+system, "--values="+file, "--wait")
-		helm(t, "upgrade", "parley", chart, "--namespace="+system, "--reset-then-reuse-values", "--wait")
+		helm(t, "install", "parley", chart(), "--namespace="+system, "--values="+file, "--wait")
+		helm(t, "upgrade", "parley", chart(), "--namespace="+system, "--reset-then-reuse-values", "--wait")
 	}, func(t *testing.T) {
 		helm(t, "uninstall", "parley", "--namespace="+system, "--wait")
 		removeFromNamespaces(t)
@@ -139,6 +138,11 @@ namespaces: [%s]
 		kubectl(t, "delete", "crd", "-l", "app.kubernetes.io/name=parley")
 		kubectl(t, "delete", "namespace", system)
 	}}
+}
+
+// chart is the file with the chart of the release.
+func chart() string {
+	return filepath.Join(release, "parley-"+strings.TrimPrefix(filepath.Base(release), "v")+".tgz")
 }
 
 // removeFromNamespaces deletes what the manager created in the namespaces with chats, as the documentation says.

@@ -41,6 +41,8 @@ metadata: {name: script}
 data:
   script.yaml: |
     rules:
+    - match: {lastUserText: only the file says this}
+      reply: {steps: [{text: It works. Received.}]}
     - match: {lastUserText: slowly}
       reply: {steps: [{text: {chunks: ["First. ", "Last."]}}], delayBetween: 75s}
     - match: {lastUserText: endlessly}

@@ -34,8 +34,10 @@ const (
 
 // Config configures a server.
 type Config struct {
-	// Operations serves all requests of the page but those for streams, as the server's owner.
+	// Operations serves all requests of the page but those for streams and files, as the server's owner.
 	Operations http.Handler
+	// Files serves the requests for files of messages, as the server's owner.
+	Files http.Handler
 	// Streams opens a stream of the gateway: a path and a query below /v1beta1/, and the id of the last event that the
 	// page has. The page shows its error.
 	Streams func(ctx context.Context, at, lastEventID string) (*http.Response, error)
@@ -96,6 +98,7 @@ func (s *Server) Handler() http.Handler {
 		}
 		operations.ServeHTTP(w, r)
 	})
+	mux.Handle("/v1beta1/namespaces/{namespace}/chats/{chat}/files/{sha256}", s.authenticated(s.config.Files))
 	mux.Handle("/v1beta1/", operations)
 	return s.ownPages(mux)
 }

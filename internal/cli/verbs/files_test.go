@@ -4,12 +4,21 @@
 package verbs
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -31,8 +40,9 @@ func TestSendAttachesFilesOfEachSize(t *testing.T) {
 		return len(m.Spec.Parts) == 3
 	})
 	parts := message.Spec.Parts
-	if *parts[0].Text != "Look:" || parts[1].File.Name != "small.log" || !strings.HasPrefix(parts[1].File.MediaType, "text/") ||
-		parts[1].File.Data == "" || parts[2].File.MediaType != "image/png" || parts[2].File.Stored.Size != 1<<20 {
+	if *parts[0].Text != "Look:" || parts[1].File.Name != "small.log" || parts[1].File.Data == "" ||
+		!strings.HasPrefix(parts[1].File.MediaType, "text/") || parts[2].File.MediaType != "image/png" ||
+		parts[2].File.Stored.Size != 1<<20 {
 		t.Errorf("the parts are %+v", parts)
 	}
 	from, err := p.archive.Files().Open(t.Context(), p.namespace, string(p.chat.UID), parts[2].File.Stored.SHA256)
@@ -44,4 +54,48 @@ func TestSendAttachesFilesOfEachSize(t *testing.T) {
 	send("--file", filepath.Join(dir, "none")).exits(exitUsage, "no such file")
 	huge := []string{"--file", write("a.bin", 6<<20), "--file", write("b.bin", 7<<20)}
 	send(huge...).exits(exitForbidden, "10Mi of files")
+}
+
+func TestNewChatBeginsWithFiles(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	path := filepath.Join(t.TempDir(), "large.png")
+	check.OK(t, os.WriteFile(path, make([]byte, 1<<20), 0o600))
+	p.run("new", "fresh", "Look:", "--no-follow", "--gateway", p.gateway, "--file", path).succeeds()
+	message := find(p, "the message", &v1beta1.ChatMessageList{}, func(m *v1beta1.ChatMessage) bool {
+		return m.Spec.ChatRef.Name == "fresh"
+	})
+	if parts := message.Spec.Parts; len(parts) != 2 || *parts[0].Text != "Look:" || parts[1].File.Stored == nil {
+		t.Errorf("the parts are %+v", parts)
+	}
+	chat := &v1beta1.Chat{ObjectMeta: p.meta("fresh")}
+	p.get(chat)
+	check.Equal(t, "prompt", "", chat.Spec.Prompt)
+}
+
+func TestPageReachesFilesByGateway(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	server := httptest.NewServer(filesOf(&cluster.Dialer{Options: cluster.GatewayOptions{URL: p.gateway},
+		Namespace: p.namespace, Config: &rest.Config{BearerToken: p.token()}}))
+	t.Cleanup(server.Close)
+	content := strings.Repeat("x", 1<<20)
+	sum := sha256.Sum256([]byte(content))
+	at := server.URL + "/v1beta1/namespaces/" + p.namespace + "/chats/triage/files/" + hex.EncodeToString(sum[:])
+	for method, status := range map[string]int{http.MethodPut: http.StatusNoContent, http.MethodGet: http.StatusOK} {
+		if method == http.MethodGet { // In either order.
+			check.OK(t, p.archive.Files().Write(t.Context(), p.namespace, string(p.chat.UID),
+				v1beta1.StoredFile{SHA256: hex.EncodeToString(sum[:]), Size: 1 << 20}, strings.NewReader(content)))
+		}
+		request, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(content))
+		check.OK(t, err)
+		request.Header.Set("Origin", "http://127.0.0.1:1")
+		answer, err := http.DefaultClient.Do(request)
+		check.OK(t, err)
+		raw, err := io.ReadAll(answer.Body)
+		check.OK(t, errors.Join(err, answer.Body.Close()))
+		if answer.StatusCode != status || method == http.MethodGet && string(raw) != content {
+			t.Errorf("%s: %d, %.100s", method, answer.StatusCode, raw)
+		}
+	}
 }

@@ -26,6 +26,7 @@ type newOptions struct {
 	system, workspace, schema, based string
 	tools                            []string
 	labels                           map[string]string
+	files                            []string
 	noFollow                         bool
 	timeout                          time.Duration
 }
@@ -47,7 +48,7 @@ func newNew(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := o.connect(outputsOf(no.noFollow || chat.Spec.Prompt == "")...)
+			s, err := o.connect(outputsOf(no.noFollow || !no.asks(chat))...)
 			if err != nil {
 				return err
 			}
@@ -83,6 +84,8 @@ func (no *newOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&no.title, "title", "", "the title; default: what a model writes, or how the first message begins")
 	flags.StringVar(&no.mode, "mode", "", "Plan or Explore: what the model may do; default: all")
 	flags.StringToStringVar(&no.labels, "label", nil, "labels of the chat, KEY=VALUE")
+	flags.StringArrayVar(&no.files, "file", nil,
+		"a file to attach to the first message, of at most 32 MiB; it can be repeated")
 	flags.DurationVar(&no.timeout, "timeout", time.Hour, "how long to wait for the reply")
 }
 
@@ -215,16 +218,52 @@ func (no *newOptions) named(name string) (*v1beta1.Chat, error) {
 	return chat, no.apply(chat)
 }
 
+// asks reports whether the chat begins with a message.
+func (no *newOptions) asks(chat *v1beta1.Chat) bool {
+	return chat.Spec.Prompt != "" || len(no.files) > 0
+}
+
+// create creates the chat. first returns the name of its first message: that of the prompt, or one with files, which it
+// creates, since files can only be uploaded for a chat that exists.
+func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat) (created *v1beta1.Chat,
+	first func(context.Context) (string, error), err error) {
+	spec := v1beta1.ChatMessageSpec{Content: chat.Spec.Prompt}
+	if len(no.files) > 0 {
+		chat.Spec.Prompt = ""
+	}
+	if created, err = s.Chats().Create(ctx, chat); err != nil {
+		return nil, nil, fmt.Errorf("creating the chat: %w", err)
+	}
+	return created, func(ctx context.Context) (string, error) {
+		if len(no.files) == 0 {
+			return created.Name + plan.PromptSuffix, nil
+		}
+		if err := attach(ctx, s, created.Name, &spec, no.files); err != nil {
+			return "", err
+		}
+		m, err := s.CreateMessage(ctx, created.Name, spec)
+		if err != nil {
+			return "", err
+		}
+		return m.Name, nil
+	}, nil
+}
+
 // createChat creates a chat and shows the first reply, if there is one.
 func createChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions) error {
-	created, err := s.Chats().Create(ctx, chat)
+	asks := no.asks(chat)
+	created, first, err := no.create(ctx, s, chat)
 	if err != nil {
-		return fmt.Errorf("creating the chat: %w", err)
+		return err
 	}
-	if no.noFollow || created.Spec.Prompt == "" {
+	if asks && no.noFollow {
+		if _, err := first(ctx); err != nil {
+			return err
+		}
+	}
+	if !asks || no.noFollow {
 		return s.Say(render.ChatPrefix+created.Name, created, " created")
 	}
 	announce(s, created, " created")
-	return ask(ctx, s, question{chat: created.Name, first: true, timeout: no.timeout,
-		ask: func(context.Context) (string, error) { return created.Name + plan.PromptSuffix, nil }})
+	return ask(ctx, s, question{chat: created.Name, first: true, timeout: no.timeout, ask: first})
 }

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 )
@@ -33,7 +32,7 @@ func newRun(o *options) *cobra.Command {
 		Long: "Creates a Chat with the TEXT, waits for the end of the turn, and prints the text of the last reply. With " +
 			"--output-schema that is the JSON. What the chat waits for goes to standard error. TEXT - reads " +
 			"standard input. The exit code tells how the turn ended. An answer that was cut or refused is an error. It needs " +
-			"no gateway.",
+			"a gateway only for files that are too large for a message.",
 		Example: "  kubectl chat run --rm \"Why does node-7 not get ready?\"\n" +
 			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,14 +40,14 @@ func newRun(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if chat.Spec.Prompt == "" {
+			if !no.asks(chat) {
 				return usageError{errors.New("there is nothing to ask: give a TEXT, or - to read standard input")}
 			}
 			s, err := o.connect()
 			if err != nil {
 				return err
 			}
-			return runChat(cmd.Context(), s, chat, no.timeout, remove)
+			return runChat(cmd.Context(), s, chat, no, remove)
 		},
 	}
 	no.addFlags(cmd)
@@ -57,10 +56,10 @@ func newRun(o *options) *cobra.Command {
 	return cmd
 }
 
-func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, timeout time.Duration, remove bool) (err error) {
-	created, err := s.Chats().Create(ctx, chat)
+func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions, remove bool) (err error) {
+	created, first, err := no.create(ctx, s, chat)
 	if err != nil {
-		return fmt.Errorf("creating the chat: %w", err)
+		return err
 	}
 	if remove {
 		defer func() { err = errors.Join(err, removeRun(ctx, s, created)) }()
@@ -72,7 +71,7 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, timeout time.D
 	waits := *s
 	waits.options = &quiet
 	err = askFrom(ctx, &waits, cluster.APIServer{Client: s.Client}, question{chat: created.Name, first: true,
-		timeout: timeout, ask: func(context.Context) (string, error) { return created.Name + plan.PromptSuffix, nil }})
+		timeout: no.timeout, ask: first})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"html"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,7 +58,8 @@ func serveUI(ctx context.Context, s *session, chat string, port uint16, noOpen b
 	open := func(ctx context.Context, at, lastEventID string) (*http.Response, error) {
 		return openStream(ctx, s.dialer, at, lastEventID)
 	}
-	server, err := ui.New(ui.Config{Operations: operations, Streams: open, Namespace: s.Namespace, Chat: chat}, listener)
+	server, err := ui.New(ui.Config{Operations: operations, Files: filesOf(s.dialer), Streams: open,
+		Namespace: s.Namespace, Chat: chat}, listener)
 	if err != nil {
 		return err
 	}
@@ -95,6 +98,27 @@ func browse(ctx context.Context, link string) (forget func(), err error) {
 	}
 	go func() { _ = opener.Wait() }() // The link is printed in any case.
 	return forget, nil
+}
+
+// filesOf passes requests for files on to the gateway, which has the object storage, with the token of the caller.
+func filesOf(dialer *cluster.Dialer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller := *dialer
+		caller.AsCaller = true
+		gateway, err := caller.Dial(r.Context())
+		if err != nil {
+			(&refusals.Error{Status: http.StatusBadGateway, Reason: refusals.ArchiveUnavailable,
+				Message: err.Error()}).Write(w)
+			return
+		}
+		defer gateway.Close()
+		proxy := &httputil.ReverseProxy{Transport: gateway.Way.HTTP.Transport, Rewrite: func(p *httputil.ProxyRequest) {
+			to, _ := url.Parse(gateway.Way.URL) // Dial has parsed it.
+			p.SetURL(to)
+			p.Out.Header.Del("Origin") // That of this server, which has checked it.
+		}}
+		proxy.ServeHTTP(w, r)
+	})
 }
 
 // openStream asks the gateway for a stream, and closes the connection to the gateway when ctx is done. Refusals are

@@ -21,12 +21,16 @@ import (
 	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/slowclient"
 	"parley.dev/parley/internal/pods/capacity"
 )
 
 // uploadTimeout bounds how long an upload may take: 32 MiB at 56 KiB a second.
 const uploadTimeout = 10 * time.Minute
+
+// uploadsAtOnce is how many uploads run at the same time. Each takes some 10 MiB of memory.
+const uploadsAtOnce = 8
 
 // getFile is the one operation that takes tokens which are good for listening alone: generation pods have those.
 const getFile = "getFile"
@@ -63,6 +67,7 @@ type Upload struct {
 func (u *Upload) Resolve(ctx huma.Context) []error {
 	r, _ := humago.Unwrap(ctx)
 	u.body, u.size = body{r.Body}, r.ContentLength
+	ctx.SetHeader("Connection", "close")                   // Otherwise a refusal would wait for the body.
 	_ = ctx.SetReadDeadline(time.Now().Add(uploadTimeout)) // Where it is not supported, there is none either.
 	return nil
 }
@@ -85,8 +90,9 @@ type bodyError struct{ error }
 type files struct {
 	Files
 
-	api   *api
-	store *archive.Store // nil: there is none.
+	api     *api
+	store   *archive.Store // nil: there is none.
+	uploads limit.Limiter
 }
 
 func (f files) register() {
@@ -132,6 +138,11 @@ func (f files) putFile(ctx context.Context, in *Upload) (*struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !f.uploads.TryAcquire(1) {
+		return nil, refused{&refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
+			RetryAfter: time.Second, Message: "the gateway has as many uploads as it may have, try again"}}
+	}
+	defer f.uploads.Release(1)
 	if err := f.checkQuota(ctx, in.Namespace, uid, stored); err != nil {
 		return nil, err
 	}

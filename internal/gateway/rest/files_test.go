@@ -31,6 +31,7 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // openFiles opens a door to a gateway that stores files, with the chats c and d.
@@ -108,26 +109,46 @@ func TestUnsuitableUploadIsRefused(t *testing.T) {
 	d.refuses(http.StatusBadRequest, "BadRequest", "empty", "PUT", at("c", ""), "")
 	d.refuses(http.StatusBadRequest, "BadRequest", "sha256", "PUT", "/chats/c/files/abc", "abc")
 	d.refuses(http.StatusNotFound, "NotFound", "no chat e", "PUT", at("e", "a"), "a")
-	d.announces(t, v1beta1.MaxStoredFileBytes+1, "413 Request Entity Too Large")
+	line, err := bufio.NewReader(d.announces(d.token, v1beta1.MaxStoredFileBytes+1)).ReadString('\n')
+	check.OK(t, err)
+	check.Equal(t, "status", "HTTP/1.1 413 Request Entity Too Large", strings.TrimSpace(line))
 	if found, err := bucket.List(nil).Next(t.Context()); found != nil {
 		t.Errorf("the bucket has %v, %v", found, err)
 	}
 }
 
 // announces sends the header of an upload without its body.
-func (d *door) announces(t *testing.T, size int64, status string) {
-	t.Helper()
+func (d *door) announces(token string, size int64) net.Conn {
+	d.t.Helper()
 	address, err := url.Parse(d.url)
-	check.OK(t, err)
+	check.OK(d.t, err)
 	connection, err := net.Dial("tcp", address.Host)
-	check.OK(t, err)
-	defer func() { _ = connection.Close() }() // The answer has come.
+	check.OK(d.t, err)
+	d.t.Cleanup(func() { _ = connection.Close() }) // The gateway may have closed it.
 	_, err = fmt.Fprintf(connection, "PUT %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Length: %d\r\n\r\n", address.Path+at("c", "a"), d.token, size)
+		"Content-Length: %d\r\n\r\n", address.Path+at("c", "a"), token, size)
+	check.OK(d.t, err)
+	return connection
+}
+
+func TestUploadsAtOnceAreLimited(t *testing.T) {
+	t.Parallel()
+	d, _ := openFiles(t, "parley-chat-user")
+	d.account("bert", "parley-chat-user")
+	anna := d.token
+	d.token = d.tokenOf("bert")
+	waiting.Until(t, time.Minute, "the gateway is full", func() bool {
+		d.announces(anna, 1) // Of all operations, she has a quarter: 8.
+		return d.ask("PUT", at("d", "y"), "y").body["reason"] == "GatewayFull"
+	})
+}
+
+func TestRefusedUploadIsAnsweredBeforeItsBody(t *testing.T) {
+	t.Parallel()
+	d, _ := openFiles(t, "parley-chat-viewer")
+	line, err := bufio.NewReader(d.announces(d.token, 1)).ReadString('\n')
 	check.OK(t, err)
-	line, err := bufio.NewReader(connection).ReadString('\n')
-	check.OK(t, err)
-	check.Equal(t, "status", "HTTP/1.1 "+status, strings.TrimSpace(line))
+	check.Equal(t, "status", "HTTP/1.1 403 Forbidden", strings.TrimSpace(line))
 }
 
 func TestQuotaLimitsStoredFiles(t *testing.T) {

@@ -75,7 +75,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.messages()
 	a.steering()
 	archives{a, o.Archive}.register()
-	files{o.Files, a, o.Archive}.register()
+	files{o.Files, a, o.Archive, limit.New(uploadsAtOnce)}.register()
 	a.describeStreams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()
@@ -121,7 +121,7 @@ func schemaName(t reflect.Type, hint string) string {
 func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	token := refusal.BearerToken(ctx.Header("Authorization"))
 	permit := a.options.Permit
-	if ctx.Operation().OperationID == getFile {
+	if ctx.Operation().OperationID == getFile && a.options.Archive != nil {
 		permit = func(of context.Context, token string) (string, *refusal.Error) {
 			return a.options.Files.Reader(of, token, ctx.Param("namespace"))
 		}

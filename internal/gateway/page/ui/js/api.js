@@ -42,10 +42,10 @@ export async function refusalOf(answer, shown) {
 
 /**
  * Makes a request. One whose credential is refused is made again once there is another one.
- * @param {string} method @param {string} path below /v1beta1 @param {Object} [body]
- * @returns {Promise<any>} the answer, decoded
+ * @param {string} method @param {string} path below /v1beta1 @param {string|Uint8Array} [body] @param {string} [type] of it
+ * @returns {Promise<Response>}
  */
-export async function ask(method, path, body) {
+async function request(method, path, body, type = 'application/json') {
   for (;;) {
     const renewal = another();
     const shown = bearer();
@@ -53,18 +53,42 @@ export async function ask(method, path, body) {
     try {
       answer = await fetch(`/v1beta1${path}`, {
         method,
-        headers: { Authorization: shown, ...(body ? { 'Content-Type': 'application/json' } : {}) },
-        body: body ? JSON.stringify(body) : undefined,
+        headers: { Authorization: shown, ...(body ? { 'Content-Type': type } : {}) },
+        body,
         redirect: 'error',
       });
     } catch {
       throw new Refusal(0, 'Unreachable', 'The server cannot be reached.');
     }
-    if (answer.ok) return answer.status === 204 ? {} : answer.json();
+    if (answer.ok) return answer;
     const no = await refusalOf(answer, shown);
     if (no.status !== 401) throw no;
     await renewal;
   }
+}
+
+/**
+ * @param {string} method @param {string} path below /v1beta1 @param {Object} [body]
+ * @returns {Promise<any>} the answer, decoded
+ */
+export async function ask(method, path, body) {
+  const answer = await request(method, path, body && JSON.stringify(body));
+  return answer.status === 204 ? {} : answer.json();
+}
+
+/** Uploads a file for messages of a chat, which name it by what is returned. @param {string} chat @param {Uint8Array} bytes */
+export async function upload(chat, bytes) {
+  // Browsers compute digests only for pages that come by https, or from this machine.
+  if (!crypto.subtle) throw new Refusal(400, 'Insecure', 'A file of this size needs a page at an https address.');
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  const sha256 = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  await request('PUT', `${chat}/files/${sha256}`, bytes, 'application/octet-stream');
+  return { sha256, size: bytes.length };
+}
+
+/** @param {string} chat @param {{sha256: string}} stored */
+export async function download(chat, { sha256 }) {
+  return new Uint8Array(await (await request('GET', `${chat}/files/${segment(sha256)}`)).arrayBuffer());
 }
 
 const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });

@@ -4,12 +4,13 @@
 // One chat: what its stream tells, and what can be done with it.
 
 import { attempt, ChatActions } from './actions.js';
-import { ask, inNamespace, ofChat, ofMessage } from './api.js';
+import { ask, download, inNamespace, ofChat, ofMessage, upload } from './api.js';
 import { ApprovalPanel } from './approval.js';
 import { Composer } from './composer.js';
 import { confirmed } from './dialogs.js';
 import { announce, byId, el, fill, onFrame, toast } from './dom.js';
 import { edit, edited } from './editor.js';
+import { save } from './files.js';
 import { showNotices } from './notices.js';
 import { Outbox } from './outbox.js';
 import { showQueue } from './queue.js';
@@ -38,6 +39,7 @@ export class ChatView {
       turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
       drawn: (node, entry) => { if (edited(namespace, entry.message.name) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
+      save: (file) => download(ofChat(namespace, chat), file.stored).then((bytes) => save(file.name, bytes), (no) => tell(no.message)),
     });
     this.approvals = new ApprovalPanel(byId('approvals'), namespace, chat, tell);
     this.outbox = new Outbox(namespace, chat, { changed: () => onFrame(this.drawPresent),
@@ -46,7 +48,8 @@ export class ChatView {
     this.composer = new Composer(`${namespace}/${chat}/compose`, (body) => {
       this.outbox.send(body);
       this.transcript.toEnd();
-    }, { change: (spec) => this.actions.change(spec), request: (kind) => this.actions.request(kind), failed: tell });
+    }, { change: (spec) => this.actions.change(spec), request: (kind) => this.actions.request(kind), failed: tell,
+      upload: (bytes) => upload(ofChat(namespace, chat), bytes) });
     this.drawPresent = () => this.#drawPresent();
     this.drawLive = () => { if (!this.closed && this.story.whole) this.transcript.syncLive(this.story); };
     this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {

@@ -12,10 +12,11 @@ import { plain } from './text.js';
 export class Composer {
   /**
    * @param {string} key of the draft @param {(body: any) => void} send
-   * @param {{change: (spec: any) => void, request: (kind: string) => void, failed: (words: string) => void}} chat
+   * @param {{change: (spec: any) => void, request: (kind: string) => void, failed: (words: string) => void,
+   *   upload: (bytes: Uint8Array) => Promise<any>}} chat
    */
   constructor(key, send, chat) {
-    Object.assign(this, { key, deliver: send, files: new Files(chat.failed) });
+    Object.assign(this, { key, deliver: send, files: new Files(chat.failed, chat.upload) });
     this.field = byId('compose');
     this.how = byId('how');
     this.model = byId('model');

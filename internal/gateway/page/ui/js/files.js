@@ -12,14 +12,16 @@ export const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 /** What a ChatMessage holds of one file in base64, and of all together. */
 const FILE = 700 * 1024;
 const MESSAGE = 1024 * 1024;
+/** What the gateway stores of one file. */
+const STORED = 32 * 1024 * 1024;
 
 const inBase64 = (bytes) => Math.ceil(bytes / 3) * 4;
 const kib = (bytes) => `${Math.ceil(bytes / 1024)} KiB`;
 
 export class Files {
-  /** @param {(words: string) => void} failed */
-  constructor(failed) {
-    Object.assign(this, { failed, items: [] });
+  /** @param {(words: string) => void} failed @param {(bytes: Uint8Array) => Promise<any>} upload of a file that is too large for a message */
+  constructor(failed, upload) {
+    Object.assign(this, { failed, upload, items: [] });
     byId('file').onchange = (event) => { this.add(event.target.files); event.target.value = ''; };
     byId('compose').onpaste = (event) => this.add(event.clipboardData?.files);
     const chat = byId('chat');
@@ -35,14 +37,13 @@ export class Files {
   /** @param {FileList|undefined|null} list */
   async add(list) {
     for (const file of list ?? []) {
-      const refused = this.#refusal(file);
-      if (refused) {
-        this.failed(`${plain(file.name)} was not attached: ${refused}`);
-        continue;
+      try {
+        const content = await this.#content(file);
+        this.items.push({ name: file.name.replace(/[\\/]/g, '_').slice(-255),
+          mediaType: (file.type || 'text/plain').split(';')[0].toLowerCase(), ...content });
+      } catch (why) {
+        this.failed(`${plain(file.name)} was not attached: ${why.message}`);
       }
-      const data = base64(new Uint8Array(await file.arrayBuffer()));
-      this.items.push({ name: file.name.replace(/[\\/]/g, '_').slice(-255),
-        mediaType: (file.type || 'text/plain').split(';')[0].toLowerCase(), data });
       this.#show();
     }
   }
@@ -61,17 +62,20 @@ export class Files {
     this.#show();
   }
 
-  #refusal({ size }) {
-    if (size === 0) return 'it is empty.';
-    const data = inBase64(size);
-    if (data > FILE) return `it has ${kib(size)}, and a file of a message has at most ${kib(FILE * 3 / 4)}. Put it into the workspace.`;
-    const sum = this.items.reduce((all, file) => all + file.data.length, data);
-    return sum > MESSAGE ? `the files of a message have at most ${kib(MESSAGE * 3 / 4)} together. Send it with another message.` : '';
+  /** The content in the message, or a reference to it. @param {File} file */
+  async #content(file) {
+    if (file.size === 0) throw new Error('it is empty.');
+    if (file.size > STORED) throw new Error(`it has ${kib(file.size)}, and a file has at most ${kib(STORED)}. Put it into the workspace.`);
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const data = inBase64(file.size);
+    const sum = this.items.reduce((all, other) => all + (other.data?.length ?? 0), data);
+    if (data > FILE || sum > MESSAGE) return { stored: await this.upload(bytes) };
+    return { data: base64(bytes) };
   }
 
   #show() {
     byId('files').replaceChildren(...this.items.map((file) => el('li', {},
-      IMAGES.includes(file.mediaType) && el('img', { src: `data:${file.mediaType};base64,${file.data}`, alt: '' }), plain(file.name), ' ',
+      file.data && IMAGES.includes(file.mediaType) && el('img', { src: `data:${file.mediaType};base64,${file.data}`, alt: '' }), plain(file.name), ' ',
       button('Remove', () => {
         this.items = this.items.filter((other) => other !== file);
         this.#show();

@@ -80,7 +80,7 @@ function bodyOf(message, page) {
       case 'ToolCall': out.push(cardOf(part, page).node); break;
       case 'ToolResult': page.cards.get(part.toolResult.id)?.answer(part.toolResult.output ?? '', part.toolResult.isError,
         part.startedAt, part.finishedAt); break;
-      case 'File': out.push(file(part.file)); break;
+      case 'File': out.push(file(part.file, page)); break;
       case 'Source': sources.push(part.source); break;
       default: out.push(el('p', { class: 'dim' }, `A part of type ${safe(part.type)}, which this page does not know.`));
     }
@@ -154,13 +154,17 @@ function summary(message, page) {
   return el('details', { class: 'summary' }, el('summary', {}, words), ...bodyOf(message, page));
 }
 
-/** @param {{name: string, mediaType: string, data?: string, url?: string, configMapKeyRef?: any}} given */
-function file(given) {
+/** @param {{name: string, mediaType: string, data?: string, url?: string, configMapKeyRef?: any, stored?: any}} given */
+function file(given, page) {
   const name = plain(given.name);
   if (given.url) {
     const to = link(given.url);
     to.append(name);
     return el('p', { class: 'file' }, to, ` ${safe(given.mediaType)}`);
+  }
+  if (given.stored) {
+    return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `,
+      button(`Save ${name}`, () => page.save(given), { class: 'quiet' }));
   }
   if (!given.data) {
     const ref = given.configMapKeyRef;

@@ -23,7 +23,8 @@ export class Transcript {
   /**
    * @param {HTMLElement} scroller
    * @param {{chatLink: (chat: string) => string, messageLink: (name: string) => string, edit: Function, remove: Function,
-   *   drawn: (node: HTMLElement, entry: any) => void, turnBegan: () => string|undefined, older: () => Promise<boolean>}} page
+   *   drawn: (node: HTMLElement, entry: any) => void, turnBegan: () => string|undefined, older: () => Promise<boolean>,
+   *   save: (file: any) => void}} page
    *   older brings messages from before the first that the stream has told
    */
   constructor(scroller, page) {
