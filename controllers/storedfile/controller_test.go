@@ -35,7 +35,7 @@ func TestFilesAreUnneededAfterTheirTime(t *testing.T) {
 		"named":                 {"u1", "named", 1000 * time.Hour, false},
 		"not named for a day":   {"u1", "other", 25 * time.Hour, true},
 		"not named yet":         {"u1", "other", 23 * time.Hour, false},
-		"of a chat that's gone": {"u2", "named", 2 * time.Hour, true},
+		"of a chat that's gone": {"u2", "named", 31 * 24 * time.Hour, true},
 		"of a new chat":         {"u2", "named", time.Minute, false},
 		"of a fast clock":       {"u2", "named", -time.Hour, false},
 	} {
@@ -73,7 +73,7 @@ func newFixture(t *testing.T) *fixture {
 	check.OK(t, bucket.WriteAll(t.Context(), "files/other/gone/"+sha("a"), []byte("x"), nil))
 	f := &fixture{t: t, api: api}
 	f.Reconciler = &Reconciler{Client: api.Client, Live: api.Live, Store: archive.New(bucket, time.Now),
-		Owns: func(ns string) bool { return ns == "ns" }, Now: func() time.Time { return time.Now().Add(48 * time.Hour) }}
+		Owns: func(ns string) bool { return ns == "ns" }, Now: func() time.Time { return time.Now().Add(31 * 24 * time.Hour) }}
 	return f
 }
 

@@ -245,7 +245,7 @@ func TestFilesAreDeletedWithTheirChat(t *testing.T) {
 	}
 	check.OK(t, cluster.Client.Delete(t.Context(), second)) // While no manager runs.
 	startManager(t, bucket, func(o *controllers.Options) {
-		o.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+		o.Now = func() time.Time { return time.Now().Add(31 * 24 * time.Hour) }
 	})
 	eventually(t, "the sweep deletes the files of the chat that is gone", func() bool {
 		return len(files(t, bucket, second)) == 0
