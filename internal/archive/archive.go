@@ -57,8 +57,8 @@ var ErrPage = errors.New("the token of the page cannot be read: list again from 
 // ErrNotFound means that the store has no such archive.
 var ErrNotFound = errors.New("there is no such archive")
 
-// ErrConflict means that something else changes an archive at the same time.
-var ErrConflict = errors.New("the archive is being changed by another request: try again")
+// ErrConflict means that something else changed an archive at the same time.
+var ErrConflict = errors.New("the archive was changed by another request at the same time: repeat the request")
 
 // errDiffers means that an object is not as it was written.
 var errDiffers = errors.New("the object differs from what was written")
@@ -104,9 +104,11 @@ type Object interface {
 
 // Store is a bucket with archives and files. It is safe for concurrent use.
 type Store struct {
-	bucket    *blob.Bucket
-	now       func() time.Time
-	redacting sync.Mutex
+	bucket *blob.Bucket
+	now    func() time.Time
+	// replacing is held from the comparison of an ETag to the end of the write, and by Delete: folders have no
+	// conditional writes.
+	replacing sync.Mutex
 }
 
 // New returns the store in a bucket. now returns the current time.
@@ -120,32 +122,33 @@ func (s *Store) Write(ctx context.Context, chat *v1beta1.Chat, objects iter.Seq2
 	if class := chat.Status.ChatClass; class != nil {
 		e.ChatClass = class.Name
 	}
-	return e, s.put(ctx, e, s.Files().with(ctx, e, objects))
+	return e, s.put(ctx, e, versions{}, s.Files().with(ctx, e, objects))
 }
 
-// put writes an object, reads it back, and does the same with its entry.
-func (s *Store) put(ctx context.Context, e *Entry, objects iter.Seq2[Object, error]) error {
+// put writes an object, reads it back, and does the same with its entry. It replaces only these versions; empty: any.
+func (s *Store) put(ctx context.Context, e *Entry, before versions, objects iter.Seq2[Object, error]) error {
 	day := e.CreatedAt.Format(time.DateOnly)
-	if err := s.writeObjects(ctx, e, day, objects); err != nil {
+	if err := s.writeObjects(ctx, e, day, before.object, objects); err != nil {
 		return fmt.Errorf("writing %s: %w", e.object(), err)
 	}
-	switch sum, err := s.read(ctx, e.object(), io.Discard); {
+	switch sum, err := s.readSum(ctx, e, io.Discard); {
 	case err != nil:
 		return fmt.Errorf("reading %s back: %w", e.object(), err)
-	case sum != e.SHA256:
-		return fmt.Errorf("reading %s back: %w", e.object(), errDiffers)
+	case sum != e.SHA256: // It is that of another redaction.
+		return fmt.Errorf("reading %s back: %w", e.object(), ErrConflict)
 	}
 	key := indexKey(e.Namespace, day, e.Chat, e.UID)
 	raw, err := json.Marshal(e)
 	if err == nil {
-		err = s.bucket.WriteAll(ctx, key, raw, &blob.WriterOptions{ContentType: "application/json"})
+		err = s.write(ctx, key, before.entry, &blob.WriterOptions{ContentType: "application/json"},
+			func(to io.Writer) error { _, err := to.Write(raw); return err })
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
 	}
 	switch back, err := s.bucket.ReadAll(ctx, key); {
 	case err != nil:
-		return fmt.Errorf("reading %s back: %w", key, err)
+		return fmt.Errorf("reading %s back: %w", key, known(err))
 	case !bytes.Equal(back, raw):
 		return fmt.Errorf("reading %s back: %w", key, errDiffers)
 	}
@@ -154,28 +157,19 @@ func (s *Store) put(ctx context.Context, e *Entry, objects iter.Seq2[Object, err
 
 // writeObjects writes the list, and notes in the entry what it is like. If the entry has a checksum before, it writes
 // only a list of that checksum.
-func (s *Store) writeObjects(ctx context.Context, e *Entry, day string, objects iter.Seq2[Object, error]) error {
-	ctx, abort := context.WithCancel(ctx)
-	defer abort()
+func (s *Store) writeObjects(ctx context.Context, e *Entry, day, etag string, objects iter.Seq2[Object, error]) error {
 	want, metadata := e.SHA256, map[string]string{metaCreated: day}
 	if want != "" {
 		metadata[metaSum] = want
 	}
-	to, err := s.bucket.NewWriter(ctx, e.object(), &blob.WriterOptions{ContentType: "application/gzip",
-		Metadata: metadata})
-	if err != nil {
-		return err
-	}
-	err = e.compress(to, objects)
-	if err == nil && want != "" && want != e.SHA256 {
-		err = ErrConflict
-	}
-	if err != nil {
-		abort() // The store keeps nothing of an object that is not complete.
-		_ = to.Close()
-		return err
-	}
-	return to.Close()
+	return s.write(ctx, e.object(), etag, &blob.WriterOptions{ContentType: "application/gzip", Metadata: metadata},
+		func(to io.Writer) error {
+			err := e.compress(to, objects)
+			if err == nil && want != "" && want != e.SHA256 {
+				err = ErrConflict
+			}
+			return err
+		})
 }
 
 // compress writes the list, compressed, and notes in the entry what it is like.
@@ -364,6 +358,8 @@ func (s *Store) Delete(ctx context.Context, namespace, chat, uid string) error {
 	if err != nil {
 		return err
 	}
+	s.replacing.Lock()
+	defer s.replacing.Unlock()
 	if err := known(s.bucket.Delete(ctx, key)); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}

@@ -42,14 +42,14 @@ type RedactedObject struct {
 //
 // The store replaces the object at once, so that a crash leaves the one or the other. It reads the archive twice: the
 // new object has its own checksum as metadata, because the entry follows after the object. A crash between both leaves
-// an archive that can be read, and a repeated call writes the entry. One redaction runs at a time: of two at once, the
-// later one would write the text of the other again.
+// an archive that can be read, and a repeated call writes the entry. If another redaction changes the archive meanwhile,
+// it fails with ErrConflict: it would write the text of the other again.
 func (s *Store) Redact(ctx context.Context, namespace, chat, uid string, text *redact.Text, dryRun bool) (*Redaction,
 	error) {
-	if !s.redacting.TryLock() {
-		return nil, ErrConflict
+	at, err := s.versions(ctx, namespace, chat, uid)
+	if err != nil {
+		return nil, err
 	}
-	defer s.redacting.Unlock()
 	before, err := s.Get(ctx, namespace, chat, uid)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *Store) Redact(ctx context.Context, namespace, chat, uid string, text *r
 	if dryRun || len(r.Objects) == 0 && r.Archive.Title == before.Title && pass.sum == before.SHA256 {
 		return r, nil
 	}
-	return r, s.put(ctx, &r.Archive, pass.objects(ctx, nil))
+	return r, s.put(ctx, &r.Archive, at, pass.objects(ctx, nil))
 }
 
 // redaction removes a text from the objects of an archive.

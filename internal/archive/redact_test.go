@@ -194,23 +194,39 @@ func TestDamagedArchiveIsNotRewritten(t *testing.T) {
 	})
 }
 
-func TestOneArchiveIsRedactedAtATime(t *testing.T) {
-	started, proceed := make(chan struct{}), make(chan struct{})
-	b := newBucket(t)
-	b.write(chat("c", "u1", day))
-	b.Store = archive.New(b.blob, func() time.Time {
-		close(started)
-		<-proceed
+// duringRedaction redacts the archive in a second gateway, which does something after it has read the versions.
+func (b bucket) duringRedaction(text string, do func()) error {
+	other := archive.New(b.blob, func() time.Time {
+		do()
 		return chattest.Now
 	})
-	text, done := textOf(t, pasted), make(chan error, 1)
-	go func() {
-		_, err := b.Redact(t.Context(), "ns", "c", "u1", text, false)
-		done <- err
-	}()
-	<-started
-	_, err := b.Redact(t.Context(), "ns", "c", "u1", text, false)
-	check.Equal(t, "a second redaction is refused", true, errors.Is(err, archive.ErrConflict))
-	close(proceed)
-	check.OK(t, <-done)
+	_, err := other.Redact(b.t.Context(), "ns", "c", "u1", textOf(b.t, text), false)
+	return err
+}
+
+func TestConcurrentRedactionOfArchiveIsConflict(t *testing.T) {
+	archivedText(t, func(t *testing.T, b bucket) {
+		b.write(chat("other", "u2", day))
+		err := b.duringRedaction("Other words", func() {
+			b.redact(pasted, false)
+			_, err := b.Redact(t.Context(), "ns", "other", "u2", textOf(t, pasted), false)
+			check.OK(t, err)
+		})
+		check.Equal(t, "it is a conflict", true, errors.Is(err, archive.ErrConflict))
+		if text := b.text(); strings.Contains(text, pasted) {
+			t.Errorf("the text is back: %s", text)
+		}
+		b.redact("Other words", false)
+		if text := b.text(); strings.Contains(text, pasted) || strings.Contains(text, "Other words") {
+			t.Errorf("after the repetition, the archive is %s", text)
+		}
+	})
+}
+
+func TestArchiveDeletedDuringRedactionStaysDeleted(t *testing.T) {
+	archivedText(t, func(t *testing.T, b bucket) {
+		err := b.duringRedaction(pasted, func() { check.OK(t, b.Delete(t.Context(), "ns", "c", "u1")) })
+		check.Equal(t, "it is not found", true, errors.Is(err, archive.ErrNotFound))
+		check.Equal(t, "keys", 0, len(b.keys()))
+	})
 }

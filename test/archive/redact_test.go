@@ -5,8 +5,10 @@ package archive
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +99,56 @@ func TestDamagedRedactionKeepsTheArchive(t *testing.T) {
 	_, err = open(t, s3.url(damaging), rightSecret).Redact(t.Context(), "redacted", "old", "damaged", text, false)
 	if left := textOf(t, good, "damaged"); err == nil || !strings.Contains(left, "It is "+pasted) {
 		t.Errorf("after %v, the archive is %s", err, left)
+	}
+}
+
+// TestChangeDuringWriteOfRedactionIsKept lets another gateway redact or delete the archive when the server receives a
+// write of the redaction: first that of the object, then that of its entry.
+func TestChangeDuringWriteOfRedactionIsKept(t *testing.T) {
+	text, err := redact.New(pasted)
+	check.OK(t, err)
+	other, err := redact.New("What is")
+	check.OK(t, err)
+	good := open(t, s3.url(s3.address), rightSecret)
+	redactAt := func(uid string) func() error {
+		return func() error {
+			_, err := good.Redact(t.Context(), "redacted", "old", uid, text, false)
+			return err
+		}
+	}
+	deleteAt := func(uid string) func() error {
+		return func() error { return good.Delete(t.Context(), "redacted", "old", uid) }
+	}
+	for name, c := range map[string]struct {
+		do   func(uid string) func() error
+		want error
+	}{"redact": {redactAt, store.ErrConflict}, "delete": {deleteAt, store.ErrNotFound}} {
+		for n := 1; n <= 2; n++ {
+			uid := fmt.Sprintf("during-%s-%d", name, n)
+			writeArchive(t, good, uid)
+			writes, do := 0, c.do(uid)
+			slow := open(t, s3.url(s3.proxy(t, func(r *http.Request) int {
+				if r.Method == http.MethodPut {
+					if writes++; writes == n {
+						check.OK(t, do())
+					}
+				}
+				return whatever
+			})), rightSecret)
+			_, err := slow.Redact(t.Context(), "redacted", "old", uid, other, false)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s at write %d: got %v", name, n, err)
+			}
+			if errors.Is(c.want, store.ErrConflict) {
+				_, err = good.Redact(t.Context(), "redacted", "old", uid, other, false)
+				check.OK(t, err)
+				if left := textOf(t, good, uid); strings.Contains(left, pasted) || strings.Contains(left, "What is") {
+					t.Errorf("%s at write %d leaves %s", name, n, left)
+				}
+			} else if left, _, err := good.List(t.Context(), "redacted", "", 500, ""); err != nil ||
+				slices.ContainsFunc(left, func(e store.Entry) bool { return e.UID == uid }) {
+				t.Errorf("%s at write %d leaves %v, %v", name, n, left, err)
+			}
+		}
 	}
 }
