@@ -75,6 +75,8 @@ type ArchiveRedaction struct {
 	Archive Archive `json:"archive"`
 	// Objects are those that had the text.
 	Objects []RedactedObject `json:"objects"`
+	// Changed is whether the archive changes. Without Objects, only its entry does: that of an interrupted redaction.
+	Changed bool `json:"changed"`
 	// Left are the fields that still have the text, because they name something, as RESOURCE/NAME FIELD.
 	Left []string `json:"left"`
 }

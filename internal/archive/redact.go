@@ -25,6 +25,8 @@ type Redaction struct {
 	Archive Entry `json:"archive"`
 	// Objects are those that had the text.
 	Objects []RedactedObject `json:"objects"`
+	// Changed is whether the archive changes. Without Objects, only its entry does: that of an interrupted redaction.
+	Changed bool `json:"changed"`
 	// Left are the fields that still have the text, because they name something, as RESOURCE/NAME FIELD.
 	Left []string `json:"left,omitempty"`
 }
@@ -60,7 +62,8 @@ func (s *Store) Redact(ctx context.Context, namespace, chat, uid string, text *r
 	if err := r.Archive.compress(io.Discard, pass.objects(ctx, r)); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", before.object(), err)
 	}
-	if dryRun || len(r.Objects) == 0 && r.Archive.Title == before.Title && pass.sum == before.SHA256 {
+	r.Changed = len(r.Objects) > 0 || r.Archive.Title != before.Title || pass.sum != before.SHA256
+	if dryRun || !r.Changed {
 		return r, nil
 	}
 	return r, s.put(ctx, &r.Archive, at, pass.objects(ctx, nil))

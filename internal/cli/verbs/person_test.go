@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -68,6 +69,7 @@ type person struct {
 	files     map[string]string // kubeconfigs: with a token, and with a client certificate
 	chat      *v1beta1.Chat
 	archive   *archive.Store
+	bucket    *blob.Bucket // that of archive
 }
 
 func newPerson(t *testing.T) *person {
@@ -156,7 +158,7 @@ func (p *person) startGateway() string {
 	check.OK(p.t, err)
 	bucket := memblob.OpenBucket(nil)
 	p.t.Cleanup(func() { check.OK(p.t, bucket.Close()) })
-	p.archive = archive.New(bucket, time.Now)
+	p.archive, p.bucket = archive.New(bucket, time.Now), bucket
 	g, err := server.New(server.Config{
 		Callers: callers, Archive: p.archive, FileLimit: 10 << 20,
 		Quotas: func(ctx context.Context, namespace string) ([]v1beta1.ChatQuota, error) {

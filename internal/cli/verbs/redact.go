@@ -222,11 +222,14 @@ func redactArchive(ctx context.Context, s *session, n client.Namespace, name, te
 	for _, o := range r.Objects {
 		reportRedaction(s, o.Object, o.Fields, dryRun)
 	}
+	if r.Changed && len(r.Objects) == 0 {
+		reportRedaction(s, "archives/"+a.Chat, []string{"index entry"}, dryRun)
+	}
 	switch {
 	case len(r.Left) > 0 && !dryRun:
 		return fmt.Errorf("the text is still in %s: these fields cannot be changed, so delete the archive",
 			strings.Join(r.Left, ", "))
-	case len(r.Objects) == 0:
+	case !r.Changed:
 		return errNoText
 	}
 	return nil

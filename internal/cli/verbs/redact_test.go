@@ -47,8 +47,15 @@ func TestRedactRemovesTextOfArchives(t *testing.T) {
 		return p.start("token", stdin, append([]string{"--gateway", p.gateway, "archives", "redact"}, args...)...)
 	}
 	p.archived("old", "u1", "hunter2-2026")
+	index := "index/" + p.namespace + "/2026-11-19/old/u1.json"
+	entry, err := p.bucket.ReadAll(t.Context(), index)
+	check.OK(t, err)
 	redact("hunter2-2026\n", "old", "--dry-run").shows("chats/old would be redacted: status.title\n")
 	redact("hunter2-2026\n", "old").shows("chats/old redacted: status.title\n")
+	redact("hunter2-2026\n", "old").exits(exitFailed, "the text was not found")
+	check.OK(t, p.bucket.WriteAll(t.Context(), index, entry, nil)) // As if the redaction had been interrupted.
+	redact("hunter2-2026\n", "old", "--dry-run").shows("archives/old would be redacted: index entry\n")
+	redact("hunter2-2026\n", "old").shows("archives/old redacted: index entry\n")
 	redact("hunter2-2026\n", "old").exits(exitFailed, "the text was not found")
 	redact("short\n", "old").exits(exitUsage, "less than 6 bytes")
 	redact("hunter2-2026\n", "none").exits(exitNotFound, "there is no archive of chat none")

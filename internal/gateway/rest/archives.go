@@ -25,7 +25,7 @@ import (
 const (
 	// writeTimeout is how long a client may take to read a piece of an archive.
 	writeTimeout = 30 * time.Second
-	// redactTimeout is how long a redaction may take, with the body of its request.
+	// redactTimeout is how long a redaction may take once its request has been read.
 	redactTimeout = 10 * time.Minute
 )
 
@@ -65,6 +65,13 @@ type RedactArchive struct {
 	}
 }
 
+// Resolve implements huma.Resolver: the body was read, and the redaction has its own time. When it is over, the request
+// ends.
+func (*RedactArchive) Resolve(ctx huma.Context) []error {
+	_ = ctx.SetReadDeadline(time.Now().Add(redactTimeout)) // Where it is not supported, there is none either.
+	return nil
+}
+
 // ArchiveRedaction is the outcome of a redaction.
 type ArchiveRedaction struct{ Body *archive.Redaction }
 
@@ -94,10 +101,25 @@ func (a archives) register() {
 			return nil, fromStore(a.store.Delete(ctx, in.Namespace, in.Chat, in.UID))
 		})
 	redaction := operation("redactArchive", http.MethodPost, one+"/redact", "Remove a text from an archived chat",
-		"As a redaction of a chat in the cluster does. One archive is redacted at a time. For those who may redact chats.",
-		http.StatusOK)
-	redaction.BodyReadTimeout = redactTimeout // When it is over, the request ends.
+		"As a redaction of a chat in the cluster does. If another request changes the archive at the same time, the answer "+
+			"is Conflict: repeat the request. For those who may redact chats.", http.StatusOK)
+	redaction.Middlewares = huma.Middlewares{a.mayRedact}
 	register(a.api, redaction, a.redactArchive)
+}
+
+// mayRedact refuses callers without the right before the body is read.
+func (a archives) mayRedact(ctx huma.Context, next func(huma.Context)) {
+	err := a.may(ctx.Context(), apiclient.ResourceAttributes{Verb: "redact", Resource: "chats",
+		Namespace: ctx.Param("namespace")}, "parley-redact")
+	if err == nil {
+		next(ctx)
+		return
+	}
+	no, ok := errors.AsType[refused](err)
+	if !ok {
+		no = refused{from(ctx.Context(), err)}
+	}
+	a.api.refuse(ctx, no.why)
 }
 
 func (a archives) listArchives(ctx context.Context, in *ListArchives) (*ArchiveList, error) {
@@ -137,12 +159,8 @@ func (a archives) getArchive(ctx context.Context, in *OfArchive) (*huma.StreamRe
 	}}, nil
 }
 
-// redactArchive removes a text. The log shows who did it, and has nothing of the text.
+// redactArchive removes a text. The log shows who did it and what came of it, and has nothing of the text.
 func (a archives) redactArchive(ctx context.Context, in *RedactArchive) (*ArchiveRedaction, error) {
-	if err := a.may(ctx, apiclient.ResourceAttributes{Verb: "redact", Resource: "chats", Namespace: in.Namespace},
-		"parley-redact"); err != nil {
-		return nil, err
-	}
 	text, err := redact.New(in.Body.Text)
 	if err != nil {
 		return nil, badRequest("%v", err)
@@ -154,13 +172,20 @@ func (a archives) redactArchive(ctx context.Context, in *RedactArchive) (*Archiv
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, err
 	}
+	log := a.api.options.Log.With("caller", callerOf(ctx), "namespace", in.Namespace, "chat", in.Chat, "uid", in.UID)
+	if !in.Body.DryRun {
+		log.InfoContext(ctx, "redacting an archive")
+	}
 	done, err := a.store.Redact(ctx, in.Namespace, in.Chat, in.UID, text, in.Body.DryRun)
 	if err != nil {
+		if !in.Body.DryRun {
+			log.WarnContext(ctx, "the redaction of an archive failed: part of it may be done", "error", archive.Reason(err))
+		}
 		return nil, fromStore(err)
 	}
 	if !in.Body.DryRun {
-		a.api.options.Log.InfoContext(ctx, "an archive was redacted", "caller", callerOf(ctx), "namespace", in.Namespace,
-			"chat", in.Chat, "uid", in.UID, "objects", len(done.Objects), "sha256", done.Archive.SHA256)
+		log.InfoContext(ctx, "the redaction of an archive is complete", "changed", done.Changed, "objects",
+			len(done.Objects), "sha256", done.Archive.SHA256)
 	}
 	return &ArchiveRedaction{done}, nil
 }

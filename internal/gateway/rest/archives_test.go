@@ -82,6 +82,7 @@ func TestRedactionOfArchivesTakesTheRight(t *testing.T) {
 	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", "/archives/old/u1", "")
 	d.refuses(http.StatusBadRequest, "BadRequest", "less than 6 bytes", "POST", at, `{"text":"x"}`)
 	d.refuses(http.StatusNotFound, "NotFound", "no such archive", "POST", "/archives/old/u2/redact", body)
+	log.Reset()
 	d.does(http.StatusOK, "POST", at, `{"text":"hunter2-2026","dryRun":true}`)
 	if got := d.does(http.StatusOK, "GET", "/archives?chat=old", ""); !strings.Contains(got.text, "hunter2-2026") {
 		t.Errorf("after a dry run, the list is %s", got.text)
@@ -94,7 +95,16 @@ func TestRedactionOfArchivesTakesTheRight(t *testing.T) {
 	if got := d.does(http.StatusOK, "GET", "/archives?chat=old", ""); strings.Contains(got.text, "hunter2") {
 		t.Errorf("after the redaction, the list is %s", got.text)
 	}
-	check.Contains(t, log.String(), `"caller":"system:serviceaccount:`+d.namespace+`:redactor"`, `"chat":"old"`, `"objects":1`)
+	check.Contains(t, log.String(), `"msg":"redacting an archive","caller":"system:serviceaccount:`+d.namespace+`:redactor"`,
+		`"chat":"old"`, `"changed":true,"objects":1`)
+	log.Reset()
+	if got := d.does(http.StatusOK, "POST", at, body); got.body["changed"] != false {
+		t.Errorf("the repetition changes %s", got.text)
+	}
+	check.Contains(t, log.String(), `"changed":false,"objects":0`)
+	check.OK(t, bucket.Delete(t.Context(), "index/"+d.namespace+"/2026-01-02/old/u1.json"))
+	d.refuses(http.StatusNotFound, "NotFound", "no such archive", "POST", at, body)
+	check.Contains(t, log.String(), "the redaction of an archive failed")
 	if strings.Contains(log.String(), "hunter2") {
 		t.Errorf("the log has the text: %s", log.String())
 	}
@@ -107,6 +117,12 @@ func TestRedactionOfArchivesTakesTheRight(t *testing.T) {
 	check.OK(t, err)
 	d.refuses(http.StatusConflict, "Conflict", "still in the cluster", "POST",
 		"/archives/live/"+string(live.UID)+"/redact", body)
+}
+
+func TestRightToRedactIsCheckedBeforeTheBody(t *testing.T) {
+	t.Parallel()
+	d, _ := openArchive(t, "parley-chat-admin")
+	d.refusesHeader("403 Forbidden", "POST", "/archives/old/u1/redact", 1<<20)
 }
 
 func TestArchivedFileIsReadWithCallersRights(t *testing.T) {

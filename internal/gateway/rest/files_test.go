@@ -109,24 +109,30 @@ func TestUnsuitableUploadIsRefused(t *testing.T) {
 	d.refuses(http.StatusBadRequest, "BadRequest", "empty", "PUT", at("c", ""), "")
 	d.refuses(http.StatusBadRequest, "BadRequest", "sha256", "PUT", "/chats/c/files/abc", "abc")
 	d.refuses(http.StatusNotFound, "NotFound", "no chat e", "PUT", at("e", "a"), "a")
-	line, err := bufio.NewReader(d.announces(d.token, v1beta1.MaxStoredFileBytes+1)).ReadString('\n')
-	check.OK(t, err)
-	check.Equal(t, "status", "HTTP/1.1 413 Request Entity Too Large", strings.TrimSpace(line))
+	d.refusesHeader("413 Request Entity Too Large", "PUT", at("c", "a"), v1beta1.MaxStoredFileBytes+1)
 	if found, err := bucket.List(nil).Next(t.Context()); found != nil {
 		t.Errorf("the bucket has %v, %v", found, err)
 	}
 }
 
-// announces sends the header of an upload without its body.
-func (d *door) announces(token string, size int64) net.Conn {
+// refusesHeader sends a request without its body, which must be refused.
+func (d *door) refusesHeader(status, method, path string, size int64) {
+	d.t.Helper()
+	line, err := bufio.NewReader(d.announces(d.token, method, path, size)).ReadString('\n')
+	check.OK(d.t, err)
+	check.Equal(d.t, "status", "HTTP/1.1 "+status, strings.TrimSpace(line))
+}
+
+// announces sends the header of a request without its body.
+func (d *door) announces(token, method, path string, size int64) net.Conn {
 	d.t.Helper()
 	address, err := url.Parse(d.url)
 	check.OK(d.t, err)
 	connection, err := net.Dial("tcp", address.Host)
 	check.OK(d.t, err)
 	d.t.Cleanup(func() { _ = connection.Close() }) // The gateway may have closed it.
-	_, err = fmt.Fprintf(connection, "PUT %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Length: %d\r\n\r\n", address.Path+at("c", "a"), token, size)
+	_, err = fmt.Fprintf(connection, "%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Length: %d\r\n\r\n", method, address.Path+path, token, size)
 	check.OK(d.t, err)
 	return connection
 }
@@ -138,7 +144,7 @@ func TestUploadsAtOnceAreLimited(t *testing.T) {
 	anna := d.token
 	d.token = d.tokenOf("bert")
 	waiting.Until(t, time.Minute, "the gateway is full", func() bool {
-		d.announces(anna, 1) // Of all operations, she has a quarter: 8.
+		d.announces(anna, "PUT", at("c", "a"), 1) // Of all operations, she has a quarter: 8.
 		return d.ask("PUT", at("d", "y"), "y").body["reason"] == "GatewayFull"
 	})
 }
