@@ -39,10 +39,11 @@ const (
 	UnsupportedMediaType = "UnsupportedMediaType"
 	// TooManyStreams means that the caller has 128 streams open, --max-streams-per-caller (429).
 	TooManyStreams = "TooManyStreams"
-	// TooManyRequests means that the caller has 8 running operations, a quarter of --max-requests (429).
+	// TooManyRequests means that the caller has 8 running operations or downloads, a quarter of --max-requests, or 2
+	// uploads or redactions of archives (429).
 	TooManyRequests = "TooManyRequests"
-	// GatewayFull means that the gateway has 1024 open streams (--max-streams), 32 running operations (--max-requests), or
-	// 8 running uploads (503).
+	// GatewayFull means that the gateway has 1024 open streams (--max-streams), 32 running operations or downloads
+	// (--max-requests), or 8 uploads or redactions of archives (503).
 	GatewayFull = "GatewayFull"
 	// Overloaded means that too many callers are being reviewed: at most 16 at a time (--max-reviews), the others wait up
 	// to 5 seconds (503).

@@ -29,6 +29,12 @@ const (
 	redactTimeout = 10 * time.Minute
 )
 
+const (
+	getArchive      = "getArchive"
+	getArchivedFile = "getArchivedFile"
+	redactArchive   = "redactArchive"
+)
+
 // ListArchives are the parameters of a list of archives.
 type ListArchives struct {
 	InNamespace
@@ -85,11 +91,11 @@ func (a archives) register() {
 	const all, one = "/namespaces/{namespace}/archives", "/namespaces/{namespace}/archives/{chat}/{uid}"
 	register(a.api, operation("listArchives", http.MethodGet, all, "List chats that were archived before their deletion",
 		"For those who may list chats/archive.", http.StatusOK), a.listArchives)
-	read := operation("getArchive", http.MethodGet, one, "Read an archived chat",
+	read := operation(getArchive, http.MethodGet, one, "Read an archived chat",
 		"The Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON. An answer that breaks "+
 			"off is not as it was written. For those who may get chats/archive.", http.StatusOK)
 	register(a.api, read, a.getArchive)
-	register(a.api, operation("getArchivedFile", http.MethodGet, one+"/files/{sha256}", "Read a file of an archived chat",
+	register(a.api, operation(getArchivedFile, http.MethodGet, one+"/files/{sha256}", "Read a file of an archived chat",
 		"An answer that breaks off is not as it was uploaded. For those who may get chats/archive.", http.StatusOK),
 		a.getFile)
 	register(a.api, operation("deleteArchive", http.MethodDelete, one, "Delete an archived chat",
@@ -100,7 +106,7 @@ func (a archives) register() {
 			}
 			return nil, fromStore(a.store.Delete(ctx, in.Namespace, in.Chat, in.UID))
 		})
-	redaction := operation("redactArchive", http.MethodPost, one+"/redact", "Remove a text from an archived chat",
+	redaction := operation(redactArchive, http.MethodPost, one+"/redact", "Remove a text from an archived chat",
 		"As a redaction of a chat in the cluster does. If another request changes the archive at the same time, the answer "+
 			"is Conflict: repeat the request. For those who may redact chats.", http.StatusOK)
 	redaction.Middlewares = huma.Middlewares{a.mayRedact}

@@ -21,19 +21,20 @@ import (
 	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
-	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/slowclient"
 	"parley.dev/parley/internal/pods/capacity"
 )
 
-// uploadTimeout bounds how long an upload may take: 32 MiB at 56 KiB a second.
-const uploadTimeout = 10 * time.Minute
+const (
+	// uploadTimeout bounds how long an upload may take.
+	uploadTimeout = 15 * time.Minute
+	// uploadPiece is how much of an upload has to arrive within bodyTimeout: 52 KiB a second.
+	uploadPiece = 1 << 20
 
-// uploadsAtOnce is how many uploads run at the same time. Each takes some 10 MiB of memory.
-const uploadsAtOnce = 8
-
-// getFile is the one operation that takes tokens which are good for listening alone: generation pods have those.
-const getFile = "getFile"
+	putFile = "putFile"
+	// getFile is the one operation that takes tokens which are good for listening alone: generation pods have those.
+	getFile = "getFile"
+)
 
 // Files are what the operations on files need in addition to Options.Archive. All are required.
 type Files struct {
@@ -65,10 +66,9 @@ type Upload struct {
 
 // Resolve implements huma.Resolver.
 func (u *Upload) Resolve(ctx huma.Context) []error {
-	r, _ := humago.Unwrap(ctx)
-	u.body, u.size = body{r.Body}, r.ContentLength
-	ctx.SetHeader("Connection", "close")                   // Otherwise a refusal would wait for the body.
-	_ = ctx.SetReadDeadline(time.Now().Add(uploadTimeout)) // Where it is not supported, there is none either.
+	r, w := humago.Unwrap(ctx)
+	u.body, u.size = body{slowclient.NewReader(r.Body, w, uploadPiece, bodyTimeout)}, r.ContentLength
+	ctx.SetHeader("Connection", "close") // Otherwise a refusal would wait for the body.
 	return nil
 }
 
@@ -90,14 +90,13 @@ type bodyError struct{ error }
 type files struct {
 	Files
 
-	api     *api
-	store   *archive.Store // nil: there is none.
-	uploads limit.Limiter
+	api   *api
+	store *archive.Store // nil: there is none.
 }
 
 func (f files) register() {
 	const path = "/namespaces/{namespace}/chats/{chat}/files/{sha256}"
-	put := operation("putFile", http.MethodPut, path, "Upload a file for messages of a chat",
+	put := operation(putFile, http.MethodPut, path, "Upload a file for messages of a chat",
 		"A ChatMessage names it as a part of the type File with stored: {sha256, size}. It is deleted with the chat, and 24 "+
 			"hours after the upload if no message names it. Needs a Content-Length, of at most 32 MiB. For those who may "+
 			"create chatmessages.", http.StatusNoContent)
@@ -138,14 +137,11 @@ func (f files) putFile(ctx context.Context, in *Upload) (*struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.uploads.TryAcquire(1) {
-		return nil, refused{&refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
-			RetryAfter: time.Second, Message: "the gateway has as many uploads as it may have, try again"}}
-	}
-	defer f.uploads.Release(1)
 	if err := f.checkQuota(ctx, in.Namespace, uid, stored); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
+	defer cancel()
 	err = f.store.Files().Write(ctx, in.Namespace, uid, stored, in.body)
 	if broken, ok := errors.AsType[bodyError](err); ok {
 		return nil, badRequest("the file did not arrive: %v", broken)

@@ -35,13 +35,13 @@ import (
 )
 
 // openFiles opens a door to a gateway that stores files, with the chats c and d.
-func openFiles(t *testing.T, role string) (*door, *blob.Bucket) {
+func openFiles(t *testing.T, role string, change ...func(*rest.Options)) (*door, *blob.Bucket) {
 	t.Helper()
 	bucket := memblob.OpenBucket(nil)
 	t.Cleanup(func() { check.OK(t, bucket.Close()) })
 	own, err := apiclient.New(cluster.Config, "test")
 	check.OK(t, err)
-	d := open(t, role, func(o *rest.Options) {
+	d := open(t, role, append(change, func(o *rest.Options) {
 		o.Archive = archive.New(bucket, time.Now)
 		o.Files = rest.Files{
 			Reader: func(ctx context.Context, token, namespace string) (string, *refusal.Error) {
@@ -60,7 +60,7 @@ func openFiles(t *testing.T, role string) (*door, *blob.Bucket) {
 			},
 			Limit: 40 << 20,
 		}
-	})
+	})...)
 	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
 	d.create(&v1beta1.Chat{ObjectMeta: d.meta("d")})
 	return d, bucket
@@ -137,24 +137,38 @@ func (d *door) announces(token, method, path string, size int64) net.Conn {
 	return connection
 }
 
-func TestUploadsAtOnceAreLimited(t *testing.T) {
+func TestSlowUploadsBlockOnlyUploads(t *testing.T) {
 	t.Parallel()
-	d, _ := openFiles(t, "parley-chat-user")
-	d.account("bert", "parley-chat-user")
+	d, _ := openFiles(t, "parley-chat-user", func(o *rest.Options) { o.Requests = 1 })
+	d.does(http.StatusNoContent, "PUT", at("d", "z"), "z")
 	anna := d.token
-	d.token = d.tokenOf("bert")
-	waiting.Until(t, time.Minute, "the gateway is full", func() bool {
-		d.announces(anna, "PUT", at("c", "a"), 1) // Of all operations, she has a quarter: 8.
-		return d.ask("PUT", at("d", "y"), "y").body["reason"] == "GatewayFull"
-	})
+	for i := range 5 {
+		reason := "TooManyRequests"
+		if i == 4 { // The others have a quarter each.
+			reason = "GatewayFull"
+		}
+		waiting.Until(t, time.Minute, "an upload is refused with "+reason, func() bool {
+			d.announces(d.token, "PUT", at("c", "a"), 1)
+			return d.ask("PUT", at("d", "y"), "y").body["reason"] == reason
+		})
+		d.token = d.other(fmt.Sprintf("ben-%d", i))
+	}
+	d.token = anna
+	d.does(http.StatusOK, "GET", "/chats", "")
+	d.does(http.StatusOK, "GET", at("d", "z"), "")
+}
+
+// other is the token of another account that may upload.
+func (d *door) other(name string) string {
+	d.t.Helper()
+	d.account(name, "parley-chat-user")
+	return d.tokenOf(name)
 }
 
 func TestRefusedUploadIsAnsweredBeforeItsBody(t *testing.T) {
 	t.Parallel()
 	d, _ := openFiles(t, "parley-chat-viewer")
-	line, err := bufio.NewReader(d.announces(d.token, 1)).ReadString('\n')
-	check.OK(t, err)
-	check.Equal(t, "status", "HTTP/1.1 403 Forbidden", strings.TrimSpace(line))
+	d.refusesHeader("403 Forbidden", "PUT", at("c", "a"), 1)
 }
 
 func TestQuotaLimitsStoredFiles(t *testing.T) {

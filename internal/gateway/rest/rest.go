@@ -30,6 +30,8 @@ const (
 	bodyTimeout = 20 * time.Second
 	// DefaultRequests is how many operations run at the same time, for 512 MiB of memory.
 	DefaultRequests = 32
+	// maxUploads is how many uploads and redactions run at the same time. Each takes some 10 MiB of memory.
+	maxUploads = 8
 )
 
 // Options of the operations. Client and Permit are required.
@@ -38,8 +40,8 @@ type Options struct {
 	Client *apiclient.Client
 	// Permit authenticates the caller with this token.
 	Permit func(ctx context.Context, token string) (caller string, refused *refusal.Error)
-	// Requests is how many operations run at the same time, of which a caller has at most a quarter. Default
-	// DefaultRequests.
+	// Requests is how many operations run at the same time, and how many downloads in addition. A caller has at most a
+	// quarter. Default DefaultRequests.
 	Requests int
 	// Archive has the chats that were archived before their deletion; nil: there is none.
 	Archive *archive.Store
@@ -55,10 +57,12 @@ type Options struct {
 
 // api serves the operations.
 type api struct {
-	client   *apiclient.Client
-	options  Options
-	requests *limit.PerCaller
-	huma     huma.API
+	client  *apiclient.Client
+	options Options
+	// requests, downloads and uploads are apart: those of slow clients do not block the others.
+	requests, downloads, uploads *limit.PerCaller
+
+	huma huma.API
 }
 
 // New serves the operations, and their description in OpenAPI, below /v1beta1/.
@@ -69,16 +73,21 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	useRefusals()
 	mux := http.NewServeMux()
 	a := &api{client: o.Client, options: o, huma: humago.New(mux, configuration()),
-		requests: limit.NewPerCaller(int64(o.Requests), int64(max(1, o.Requests/4)))}
+		requests: perCaller(o.Requests), downloads: perCaller(o.Requests), uploads: perCaller(maxUploads)}
 	a.huma.UseMiddleware(a.admit)
 	a.chats()
 	a.messages()
 	a.steering()
 	archives{a, o.Archive}.register()
-	files{o.Files, a, o.Archive, limit.New(uploadsAtOnce)}.register()
+	files{o.Files, a, o.Archive}.register()
 	a.describeStreams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()
+}
+
+// perCaller allows so many operations, of which a caller has at most a quarter.
+func perCaller(total int) *limit.PerCaller {
+	return limit.NewPerCaller(int64(total), int64(max(1, total/4)))
 }
 
 // configuration serves only JSON, and no page that loads scripts of other hosts.
@@ -131,8 +140,9 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 		a.refuse(ctx, no)
 		return
 	}
-	lease := a.requests.Lease(caller)
-	no = refusal.Limited(lease.Grow(1), caller, "requests under way", refusal.TooManyRequests, time.Second)
+	limiter, what := a.limiter(ctx.Operation().OperationID)
+	lease := limiter.Lease(caller)
+	no = refusal.Limited(lease.Grow(1), caller, what+" under way", refusal.TooManyRequests, time.Second)
 	if no != nil {
 		a.refuse(ctx, no)
 		return
@@ -140,6 +150,17 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	defer lease.Release()
 	ctx.SetHeader("Cache-Control", "no-store")
 	next(huma.WithContext(ctx, withCaller(WithToken(ctx.Context(), token), caller)))
+}
+
+// limiter is that of an operation, with the name of what it limits.
+func (a *api) limiter(operation string) (of *limit.PerCaller, what string) {
+	switch operation {
+	case putFile, redactArchive:
+		return a.uploads, "uploads and redactions"
+	case getFile, getArchive, getArchivedFile:
+		return a.downloads, "downloads"
+	}
+	return a.requests, "requests"
 }
 
 // refuse answers a request that reaches no operation.
