@@ -165,14 +165,22 @@ func (s *Files) DeleteAll(ctx context.Context, namespace, uid string) error {
 	return nil
 }
 
-// with are the objects of a family. The files of each chat are copied into the archive before the chat is yielded.
+// with are the objects of a family. Afterwards the files of its chats are copied into the archive: those of each message
+// were uploaded before it.
 func (s *Files) with(ctx context.Context, e *Entry, objects iter.Seq2[Object, error]) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
+		var chats []string
 		for o, err := range objects {
 			if chat, ok := o.(*v1beta1.Chat); ok && err == nil {
-				err = s.archiveAll(ctx, e, string(chat.UID))
+				chats = append(chats, string(chat.UID))
 			}
 			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+		for _, uid := range chats {
+			if err := s.archiveAll(ctx, e, uid); err != nil {
+				yield(nil, err)
 				return
 			}
 		}

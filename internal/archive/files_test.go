@@ -103,6 +103,19 @@ func TestFilesAreArchivedAndDeletedWithArchive(t *testing.T) {
 	check.Equal(t, "keys", nil, b.keys())
 }
 
+func TestFileOfMessageSentDuringArchivingIsArchived(t *testing.T) {
+	b, ctx := newBucket(t), t.Context()
+	c, stored := chat("c", "u1", day), storedFile("content")
+	_, err := b.Write(ctx, c, func(yield func(archive.Object, error) bool) {
+		yield(c, nil) // The messages of a chat follow it, each after the upload of its files.
+		check.OK(t, b.Files().Write(ctx, "ns", "u1", stored, strings.NewReader("content")))
+	})
+	check.OK(t, err)
+	from, err := b.Files().OpenArchived(ctx, "ns", "c", "u1", stored.SHA256)
+	check.OK(t, err)
+	check.OK(t, from.Close())
+}
+
 func TestDamagedFileIsNotArchived(t *testing.T) {
 	b, c := newBucket(t), chat("c", "u1", day)
 	key := "files/ns/u1/" + storedFile("content").SHA256
