@@ -165,8 +165,8 @@ func (s *Files) DeleteAll(ctx context.Context, namespace, uid string) error {
 	return nil
 }
 
-// with are the objects of a family. Afterwards the files of its chats are copied into the archive: those of each message
-// were uploaded before it.
+// with are the objects of a family. Then the files of its chats are copied into the archive: those of a message were
+// uploaded before it.
 func (s *Files) with(ctx context.Context, e *Entry, objects iter.Seq2[Object, error]) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		var chats []string

@@ -44,8 +44,8 @@ type RedactedObject struct {
 //
 // The store replaces the object at once, so that a crash leaves the one or the other. It reads the archive twice: the
 // new object has its own checksum as metadata, because the entry follows after the object. A crash between both leaves
-// an archive that can be read, and a repeated call writes the entry. If another redaction changes the archive meanwhile,
-// it fails with ErrConflict: it would write the text of the other again.
+// an archive that can be read, and a repeated call writes the entry. If another redaction changes the archive, it
+// fails with ErrConflict: it would write the text of the other again.
 func (s *Store) Redact(ctx context.Context, namespace, chat, uid string, text *redact.Text, dryRun bool) (*Redaction,
 	error) {
 	at, err := s.versions(ctx, namespace, chat, uid)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Reader reads the body of a request, of which each piece has to arrive within a timeout. Only the time of reads counts,
-// not what is done with a piece. It belongs to one goroutine.
+// Reader reads the body of a request, each piece of which has to arrive within a timeout. Only the time of reads counts.
+// It belongs to one goroutine.
 type Reader struct {
 	from    io.Reader
 	control *http.ResponseController
@@ -30,12 +30,12 @@ func NewReader(from io.Reader, to http.ResponseWriter, piece int, timeout time.D
 
 // Read implements io.Reader. At the end it lifts the deadline: when it comes, the request would end.
 func (r *Reader) Read(p []byte) (int, error) {
-	started := time.Now()
+	started := time.Now() //nolint:forbidigo // A connection knows no other clock.
 	if err := supported(r.control.SetReadDeadline(started.Add(r.left))); err != nil {
 		return 0, fmt.Errorf("bounding the time of a read: %w", err)
 	}
 	n, err := r.from.Read(p)
-	r.left -= time.Since(started)
+	r.left -= time.Since(started) //nolint:forbidigo // As above.
 	if r.arrived += n; r.arrived >= r.piece {
 		r.arrived, r.left = 0, r.timeout
 	}

@@ -21,7 +21,7 @@ import (
 // endless sends one byte after another.
 type endless struct{}
 
-func (endless) Read(p []byte) (int, error) { return 1, nil }
+func (endless) Read([]byte) (int, error) { return 1, nil }
 
 func TestClientThatSendsTooSlowlyIsRefused(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
@@ -60,7 +60,7 @@ func (d *deadline) SetReadDeadline(at time.Time) error {
 type slow struct{ io.Reader }
 
 func (s slow) Read(p []byte) (int, error) {
-	time.Sleep(3 * time.Second)
+	<-time.After(3 * time.Second)
 	return s.Reader.Read(p)
 }
 
@@ -70,7 +70,7 @@ func TestEachPieceHasItsTime(t *testing.T) {
 		from := iotest.OneByteReader(slow{io.LimitReader(endless{}, 3)})
 		r := slowclient.NewReader(from, to, 2, 10*time.Second)
 		for i, left := range []time.Duration{10, 7, 10} {
-			time.Sleep(time.Minute) // The byte before is used.
+			<-time.After(time.Minute) // The byte before is used.
 			before := time.Now()
 			n, err := r.Read(make([]byte, 8))
 			check.OK(t, err)

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slowclient serves clients that may be slow, or silent: each piece of an answer has to be taken, and each piece
-// of a body has to arrive, within a timeout, however long the whole is.
+// Package slowclient serves clients that may be slow, or silent: each piece of an answer has to be taken, and
+// each piece of a request has to arrive, within a timeout, however long the whole is.
 package slowclient
 
 import (
