@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Reader reads the body of a request, each piece of which has to arrive within a timeout. Only the time of reads counts.
+// Reader reads the body of a request, each piece of which has to arrive within a timeout. Only time of reads counts.
 // It belongs to one goroutine.
 type Reader struct {
 	from    io.Reader
