@@ -162,7 +162,8 @@ func (s *Store) writeObjects(ctx context.Context, e *Entry, day, etag string, ob
 	if want != "" {
 		metadata[metaSum] = want
 	}
-	return s.write(ctx, e.object(), etag, &blob.WriterOptions{ContentType: "application/gzip", Metadata: metadata},
+	return s.write(ctx, e.object(), etag, &blob.WriterOptions{ContentType: "application/gzip", Metadata: metadata,
+		MaxConcurrency: 1}, // Each part that is sent at the same time takes memory of the gateway.
 		func(to io.Writer) error {
 			err := e.compress(to, objects)
 			if err == nil && want != "" && want != e.SHA256 {
