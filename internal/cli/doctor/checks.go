@@ -120,11 +120,12 @@ func checkKubernetes(f *Facts) Finding {
 	return ok("Kubernetes is %s", f.Kubernetes.GitVersion)
 }
 
-// imagesOf are the different images of the containers of a name.
+// imagesOf are the different images of the containers of a name. Pods that are being deleted do not count: they outlive
+// the rollout that replaced them by some seconds.
 func imagesOf(pods *corev1.PodList, container string) (images []string) {
 	for i := range pods.Items {
 		for _, c := range pods.Items[i].Spec.Containers {
-			if c.Name == container && !slices.Contains(images, c.Image) {
+			if c.Name == container && pods.Items[i].DeletionTimestamp == nil && !slices.Contains(images, c.Image) {
 				images = append(images, c.Image)
 			}
 		}

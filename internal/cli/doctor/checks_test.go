@@ -240,6 +240,16 @@ func TestShardsPassAllChecks(t *testing.T) {
 	check.Equal(t, "checks that are not OK", nil, describeReport(Examine(f)))
 }
 
+func TestImagesOfEndingPodsDoNotCount(t *testing.T) {
+	f := healthy(t)
+	for _, pods := range []*corev1.PodList{&f.Pods, &f.Generation} {
+		ending := *pods.Items[0].DeepCopy()
+		ending.DeletionTimestamp, ending.Spec.Containers[0].Image = new(metav1.NewTime(now)), "parley:old"
+		pods.Items = append(pods.Items, ending)
+	}
+	check.Equal(t, "checks that are not OK", nil, describeReport(Examine(f)))
+}
+
 func TestForbiddenReadsFailNoCheck(t *testing.T) {
 	f := &Facts{Errors: map[string]error{"message": forbidden}}
 	for _, c := range checks {
