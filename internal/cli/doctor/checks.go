@@ -185,8 +185,11 @@ func checkWorkload(f *Facts, component string) Finding {
 	}
 	ready, replicas := w.Status.ReadyReplicas, *cmp.Or(w.Spec.Replicas, new(int32(1)))
 	if replicas == 0 || ready < replicas {
-		return finding(Failed, fmt.Sprintf("see kubectl -n %s describe pods -l app.kubernetes.io/component=%s", f.System,
-			component), "%d of %d replicas of parley-%s are ready", ready, replicas, component)
+		advice := fmt.Sprintf("see kubectl -n %s describe pods -l app.kubernetes.io/component=%s", f.System, component)
+		if replicas == 0 {
+			advice = fmt.Sprintf("it is scaled to 0: raise the replicas of parley-%s in namespace %s", component, f.System)
+		}
+		return finding(Failed, advice, "%d of %d replicas of parley-%s are ready", ready, replicas, component)
 	}
 	return ok("%d of %d replicas of parley-%s are ready", ready, replicas, component)
 }

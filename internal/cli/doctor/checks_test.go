@@ -234,6 +234,15 @@ func TestLeaderPassesTheCheck(t *testing.T) {
 	check.Equal(t, "leader", "it is parley-manager-7d4b; ready standbys: 1", r.Checks[at].Message)
 }
 
+func TestManagerWithoutReplicasHasOwnAdvice(t *testing.T) {
+	f := healthy(t)
+	f.Deployments.Items[0].Spec.Replicas, f.Deployments.Items[0].Status.ReadyReplicas = new(int32(0)), 0
+	r := Examine(f)
+	at := slices.IndexFunc(r.Checks, func(c Finding) bool { return c.Check == "ready" })
+	check.Equal(t, "advice", "it is scaled to 0: raise the replicas of parley-manager in namespace parley-system",
+		r.Checks[at].Advice)
+}
+
 func TestShardsPassAllChecks(t *testing.T) {
 	f := healthy(t)
 	f.StatefulSets.Items, f.Deployments.Items = f.Deployments.Items[:1], f.Deployments.Items[1:]
