@@ -21,7 +21,7 @@ var areas = map[string][]string{
 	"approval":   {"text"},
 	"pods":       {},
 	"chat":       {"approval", "netguard", "pods", "telemetry", "text"},
-	"kube":       {"chat", "netguard", "text"},
+	"kube":       {"chat", "netguard", "pods", "text"},
 	"stream":     {"chat", "kube", "netguard"},
 	"workspace":  {"chat", "kube", "netguard", "pods", "text"},
 	"tools":      {"approval", "chat", "kube", "netguard", "text", "workspace"},

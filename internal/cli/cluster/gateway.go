@@ -34,7 +34,8 @@ import (
 )
 
 // ErrNoToken means that the kubeconfig has no token that could be shown to the gateway.
-var ErrNoToken = errors.New("your kubeconfig has no token to show to the gateway")
+var ErrNoToken = errors.New("your kubeconfig has no token to show to the gateway: " +
+	"name a service account with --service-account")
 
 // Gateway is a connection to the gateway with one identity.
 type Gateway struct {

@@ -141,7 +141,7 @@ func (i Installation) askGateway(ctx context.Context) error {
 	defer stop(nil)
 	g, err := i.Dialer.Dial(ctx)
 	if errors.Is(err, ErrNoToken) {
-		return doctor.NotCheckedError{Err: fmt.Errorf("%w: name a service account with --service-account", err)}
+		return doctor.NotCheckedError{Err: err}
 	}
 	if err != nil {
 		return err

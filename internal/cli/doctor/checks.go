@@ -120,11 +120,12 @@ func checkKubernetes(f *Facts) Finding {
 	return ok("Kubernetes is %s", f.Kubernetes.GitVersion)
 }
 
-// imagesOf are the different images of the containers of a name.
+// imagesOf are the different images of the containers of a name. Pods that are being deleted do not count: they outlive
+// the rollout that replaced them by some seconds.
 func imagesOf(pods *corev1.PodList, container string) (images []string) {
 	for i := range pods.Items {
 		for _, c := range pods.Items[i].Spec.Containers {
-			if c.Name == container && !slices.Contains(images, c.Image) {
+			if c.Name == container && pods.Items[i].DeletionTimestamp == nil && !slices.Contains(images, c.Image) {
 				images = append(images, c.Image)
 			}
 		}
@@ -184,8 +185,11 @@ func checkWorkload(f *Facts, component string) Finding {
 	}
 	ready, replicas := w.Status.ReadyReplicas, *cmp.Or(w.Spec.Replicas, new(int32(1)))
 	if replicas == 0 || ready < replicas {
-		return finding(Failed, fmt.Sprintf("see kubectl -n %s describe pods -l app.kubernetes.io/component=%s", f.System,
-			component), "%d of %d replicas of parley-%s are ready", ready, replicas, component)
+		advice := fmt.Sprintf("see kubectl -n %s describe pods -l app.kubernetes.io/component=%s", f.System, component)
+		if replicas == 0 {
+			advice = fmt.Sprintf("it is scaled to 0: raise the replicas of parley-%s in namespace %s", component, f.System)
+		}
+		return finding(Failed, advice, "%d of %d replicas of parley-%s are ready", ready, replicas, component)
 	}
 	return ok("%d of %d replicas of parley-%s are ready", ready, replicas, component)
 }

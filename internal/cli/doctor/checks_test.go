@@ -234,9 +234,28 @@ func TestLeaderPassesTheCheck(t *testing.T) {
 	check.Equal(t, "leader", "it is parley-manager-7d4b; ready standbys: 1", r.Checks[at].Message)
 }
 
+func TestManagerWithoutReplicasHasOwnAdvice(t *testing.T) {
+	f := healthy(t)
+	f.Deployments.Items[0].Spec.Replicas, f.Deployments.Items[0].Status.ReadyReplicas = new(int32(0)), 0
+	r := Examine(f)
+	at := slices.IndexFunc(r.Checks, func(c Finding) bool { return c.Check == "ready" })
+	check.Equal(t, "advice", "it is scaled to 0: raise the replicas of parley-manager in namespace parley-system",
+		r.Checks[at].Advice)
+}
+
 func TestShardsPassAllChecks(t *testing.T) {
 	f := healthy(t)
 	f.StatefulSets.Items, f.Deployments.Items = f.Deployments.Items[:1], f.Deployments.Items[1:]
+	check.Equal(t, "checks that are not OK", nil, describeReport(Examine(f)))
+}
+
+func TestImagesOfEndingPodsDoNotCount(t *testing.T) {
+	f := healthy(t)
+	for _, pods := range []*corev1.PodList{&f.Pods, &f.Generation} {
+		ending := *pods.Items[0].DeepCopy()
+		ending.DeletionTimestamp, ending.Spec.Containers[0].Image = new(metav1.NewTime(now)), "parley:old"
+		pods.Items = append(pods.Items, ending)
+	}
 	check.Equal(t, "checks that are not OK", nil, describeReport(Examine(f)))
 }
 

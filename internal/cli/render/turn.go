@@ -36,8 +36,11 @@ func (t *Turn) Waits() (reason string, requiresAction bool) {
 	if now == nil {
 		return "", false
 	}
-	if now.Wait != nil {
+	switch {
+	case now.Wait != nil:
 		reason = now.Wait.Reason + ": " + now.Wait.Message
+	case now.Ready == metav1.ConditionTrue && !t.chat.Turn(t.Message).Begun:
+		reason = "the chat has not read the message; is Parley's manager running?"
 	}
 	return reason, now.Phase == v1beta1.ChatRequiresAction
 }

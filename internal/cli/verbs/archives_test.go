@@ -39,6 +39,7 @@ func TestArchivesAreListedPrintedAndDeleted(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	run := func(args ...string) *command { return p.run(append(args, "--gateway", p.gateway)...) }
+	p.start("certificate", "", "archives").exits(exitFailed, "name a service account with --service-account")
 	run("archives").shows("", "No archives found in namespace "+p.namespace)
 	p.archived("old", "u1", "Why")
 	p.archived("other", "u2", "Why")

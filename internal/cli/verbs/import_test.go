@@ -173,6 +173,15 @@ func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
 	c.failsWith("PromptNameConflict: another message has the name")
 }
 
+func TestTimeoutReportsUnreadMessage(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonAnswered, "")
+	p.updateStatus(p.chat)
+	p.run("--gateway", p.gateway, "send", "triage", "a question", "--timeout", "2s").
+		exits(exitTimedOut, "the chat has not read the message; is Parley's manager running?")
+}
+
 func TestWaitForReplyEndsAtTimeout(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)

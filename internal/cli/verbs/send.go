@@ -157,8 +157,8 @@ func openSource(ctx context.Context, s *session) (cluster.Source, error) {
 	g, err := s.dialer.Dial(ctx)
 	if errors.Is(err, cluster.ErrNoToken) {
 		fmt.Fprintf(s.ErrOut,
-			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
-				"or name a service account that may get chats/stream with --service-account.\n", err)
+			"Replies are shown only when they are complete: %v that may get chats/stream, or use a kubeconfig with a token.\n",
+			err)
 		return cluster.APIServer{Client: s.Client}, nil
 	}
 	if err != nil {

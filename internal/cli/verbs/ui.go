@@ -128,8 +128,8 @@ func openStream(ctx context.Context, dialer *cluster.Dialer, at, lastEventID str
 	switch {
 	case errors.Is(err, cluster.ErrNoToken):
 		return nil, &refusals.Error{Status: http.StatusForbidden, Reason: refusals.Forbidden, Message: err.Error() +
-			". End kubectl chat ui, and run it with --service-account and the name of an account that may get chats/stream, " +
-			"and list and watch chats; what you do is still done as yourself"}
+			" that may get chats/stream, and list and watch chats, and start kubectl chat ui again; what you do is still " +
+			"done as yourself"}
 	case err != nil:
 		return nil, err
 	}

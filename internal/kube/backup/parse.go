@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // Backup is the objects of a backup. Those of other kinds are left out. The zero value is an empty backup.
@@ -126,10 +127,16 @@ func (b *Backup) addKind(h *header, object []byte) error {
 	case "ToolApproval":
 		return addDecoded(&b.Approvals, object)
 	}
-	if slices.Contains(settingKinds, h.Kind) {
+	if slices.Contains(settingKinds, h.Kind) && !isOfCluster(h) {
 		b.Settings = append(b.Settings, Setting{*h, object})
 	}
 	return nil
+}
+
+// isOfCluster reports whether the object describes its cluster, as a CA and what the manager creates do: another
+// cluster has its own.
+func isOfCluster(h *header) bool {
+	return h.Metadata.Name == "kube-root-ca.crt" || h.Metadata.Labels[podspec.LabelComponent] != ""
 }
 
 // addDecoded decodes an object. Fields that this release does not know would be lost.

@@ -34,6 +34,16 @@ func TestParseReadsDocumentsAndLists(t *testing.T) {
 	}
 }
 
+func TestParseSkipsConfigMapsOfTheCluster(t *testing.T) {
+	b, err := Parse(strings.NewReader(`{"apiVersion": "v1", "kind": "List", "items": [
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}},
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "parley-issuer", "labels": {"parley.dev/component": "workspace"}}},
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "instructions", "labels": {"app": "parley"}}}]}`))
+	check.OK(t, err)
+	check.Equal(t, "settings", 1, len(b.Settings))
+	check.Equal(t, "name", "instructions", b.Settings[0].Metadata.Name)
+}
+
 func TestParseRefusesWhatWouldBeLost(t *testing.T) {
 	for text, want := range map[string]string{
 		chatYAML + "spec: {later: true}\n":                                    `unknown field "later"`,

@@ -75,11 +75,11 @@ type restorer struct {
 	uids    uids
 }
 
-// restoreSettings creates what does not exist yet. Every cluster has a kube-root-ca.crt of its own.
+// restoreSettings creates what does not exist yet.
 func (r *restorer) restoreSettings(ctx context.Context, all []Setting) (results []Result) {
 	for _, kind := range settingKinds {
 		for i := range all {
-			if s := &all[i]; s.Kind == kind && s.Metadata.Name != "kube-root-ca.crt" {
+			if s := &all[i]; s.Kind == kind {
 				namespace := cmp.Or(r.options.Namespace, s.Metadata.Namespace)
 				if err := r.restoreSetting(ctx, s, namespace); !apierrors.IsAlreadyExists(err) {
 					results = append(results, Result{Kind: s.Kind, Namespace: namespace, Name: s.Metadata.Name, Err: err})
