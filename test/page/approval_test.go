@@ -65,7 +65,20 @@ func TestToolCanBeApprovedForChat(t *testing.T) {
 		"spec": fields{"tools": fields{"approval": []string{"execute", "k8s_*"}}}}
 	s.answer("GET "+chats+"/triage", http.StatusOK, chat)
 	p := s.opened(t)
-	p.Click("[data-call=p1] button", "ask no more in this chat")
+	// A caller may be able to change the chat and not to approve: then both stay as they are.
+	s.answer("POST "+chats+"/triage/approvals", http.StatusForbidden, refusal("Forbidden", "you may not approve"))
+	always := func(call, tool string) {
+		p.Click("[data-call="+call+"] button", "later calls of "+tool+" run without asking, also in new sub-chats")
+		p.Sees("dialog :focus", "Cancel")
+		p.Click("dialog button", "Approve all")
+	}
+	always("p1", "execute")
+	p.Sees(".toast", "Nothing was decided: you may not approve")
+	if n := s.times("PATCH " + chats + "/triage"); n != 0 {
+		t.Errorf("the chat was changed %d times without an approval", n)
+	}
+	s.answer("POST "+chats+"/triage/approvals", http.StatusOK, fields{})
+	always("p1", "execute")
 	got := s.wasAsked("POST " + chats + "/triage/approvals")
 	if got["decision"] != "Approve" || got["digest"] != "sha256:p1" {
 		t.Errorf("asked for was %v", got)
@@ -84,18 +97,22 @@ func TestToolCanBeApprovedForChat(t *testing.T) {
 	chat["spec"] = fields{"mcpServers": []fields{{"name": "tracker", "url": "https://tracker.test", "requireApproval": []string{
 		"close", "open"}}}}
 	again("tracker__close")
-	p.Click("[data-call=p2] button", "ask no more in this chat")
+	always("p2", "tracker__close")
 	waitFor(t, "the server's list changes", func() bool {
 		return encoded(s.wasAsked("PATCH "+chats+"/triage")) == `{"resourceVersion":"7","spec":{"mcpServers":[`+
 			`{"name":"tracker","requireApproval":["open"],"url":"https://tracker.test"}]}}`
 	})
+	s.answer("PATCH "+chats+"/triage", http.StatusConflict, refusal("Conflict", "it was changed"))
+	again("tracker__close")
+	always("p2", "tracker__close")
+	p.Sees(".toast", "The call is approved, but later calls of tracker__close still ask: it was changed")
 	// A pattern covers other tools, and what is the class's cannot be taken out of the chat.
 	for _, other := range []fields{{"spec": fields{"tools": fields{"approval": []string{"execute", "exec*"}}}},
 		{"spec": fields{"tools": fields{"approval": []string{"execute"}}},
 			"status": fields{"settings": fields{"fromClass": []string{"tools"}}}}} {
 		s.answer("GET "+chats+"/triage", http.StatusOK, other)
 		again("execute")
-		p.Gone("[data-call=p2] button", "ask no more")
+		p.Gone("[data-call=p2] button", "without asking")
 	}
 }
 

@@ -4,6 +4,7 @@
 // Calls that wait for people or a client, with what will be done in view.
 
 import { ask, create, newName, ofChat } from './api.js';
+import { confirmed } from './dialogs.js';
 import { button, el, onEnter } from './dom.js';
 import { exactly, inputOf, labelled, summaryOf, verdict } from './call.js';
 import { diff } from './diff.js';
@@ -64,17 +65,20 @@ export class ApprovalPanel {
     const fields = call.approvalCause === 'InputRequired' ? inputs(call) : null;
     const comment = kept(el('input', { type: 'text', placeholder: 'Comment', 'aria-label': 'A comment for the model' }),
       `comment/${call.id}`);
-    const act = (decision, before) => () => this.#decide(call, decision,
-      { comment: comment.value, content: fields?.content(), before }, decide);
-    const always = button('Approve, and ask no more in this chat', act('Approve', () => this.#stopAsking(call.name)),
-      { hidden: true, title: `takes ${plain(call.name)} out of the chat’s own list of tools that need approval` });
+    const act = (decision) => this.#decide(call, decision, { comment: comment.value, content: fields?.content() }, decide);
+    const scope = `later calls of ${plain(call.name)} run without asking, also in new sub-chats`;
+    const always = button(`Approve; ${scope}`, async () => {
+      if (!await confirmed(`The call is approved, and ${scope}. The chat’s class may still require approval.`, 'Approve all')) return;
+      if (await act('Approve')) await this.#stopAsking(call.name);
+    }, { hidden: true });
     if (!call.approvalCause) {
       this.chatRead ??= this.#read();
       this.chatRead.then((chat) => { always.hidden = !withoutApproval(chat, call.name); }, () => {});
     }
     decide.append(...(fields ? [fields.node, el('details', { class: 'dim' }, el('summary', {}, 'All of the question'),
       exactly(call.inputRequests))] : []), el('div', { class: 'row' },
-      button(fields ? 'Answer' : 'Approve', act('Approve'), { class: 'primary' }), fields ? '' : always, button('Deny', act('Deny')), comment));
+      button(fields ? 'Answer' : 'Approve', () => act('Approve'), { class: 'primary' }), fields ? '' : always,
+      button('Deny', () => act('Deny')), comment));
     form.append(decide);
     this.#settled(call, decide);
     return form;
@@ -86,23 +90,29 @@ export class ApprovalPanel {
 
   /** Lets the tool run in this chat without approval. @param {string} tool */
   async #stopAsking(tool) {
-    const chat = await this.#read();
-    const spec = withoutApproval(chat, tool);
-    if (spec) await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion, spec });
+    try {
+      const chat = await this.#read();
+      const spec = withoutApproval(chat, tool);
+      if (spec) await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion, spec });
+    } catch (no) {
+      this.failed(`The call is approved, but later calls of ${plain(tool)} still ask: ${no.message}`);
+    }
   }
 
-  async #decide(call, decision, { comment, content, before }, at) {
+  /** @returns {Promise<boolean>} whether the decision was taken */
+  async #decide(call, decision, { comment, content }, at) {
     for (const control of at.querySelectorAll('button')) control.disabled = true;
     try {
-      await before?.();
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
         ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}),
         ...(content && decision === 'Approve' ? { content } : {}) });
       keep(`comment/${call.id}`, '');
       this.#settled({ ...call, decision: { decision } }, at);
+      return true;
     } catch (no) {
       for (const control of at.querySelectorAll('button')) control.disabled = false;
       this.failed(`Nothing was decided: ${no.message}`);
+      return false;
     }
   }
 

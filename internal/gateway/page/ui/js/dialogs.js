@@ -23,7 +23,8 @@ export function dialog(title, ...content) {
 export function confirmed(question, yes) {
   return new Promise((resolve) => {
     const shown = dialog('Are you sure?', el('p', {}, question), el('div', { class: 'row' },
-      button(yes, () => { resolve(true); shown.close(); }, { class: 'danger' }), button('Cancel', () => shown.close())));
+      // An Enter that is held or pressed twice confirms nothing.
+      button(yes, () => { resolve(true); shown.close(); }, { class: 'danger' }), button('Cancel', () => shown.close(), { autofocus: true })));
     shown.addEventListener('close', () => resolve(false));
   });
 }
