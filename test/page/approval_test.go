@@ -148,6 +148,45 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 	p.Gone("#inbox", "wait")
 }
 
+func TestAnswersStayWithTheirChat(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
+	// Models use the ids of calls again.
+	question := waitsFor("tool-call-0", "ask_user_question", fields{})
+	question["approvalCause"] = "InputRequired"
+	question["inputRequests"] = encoded(fields{"q": fields{"params": fields{"message": "Which?", "requestedSchema": fields{
+		"properties": fields{"store": fields{"type": "string", "title": "Store"},
+			"token": fields{"type": "string", "title": "Token", "format": "password"},
+			"size":  fields{"type": "string", "title": "Size", "enum": []string{"small", "large"}}}}}}})
+	for _, name := range []string{"alpha", "beta"} {
+		s.answer("GET "+chats+"/"+name, http.StatusOK, fields{"status": fields{"history": fields{"version": 2},
+			"requiresAction": fields{"deadline": noon, "toolCalls": []fields{question}}}})
+	}
+	p := browser.Open(t, browser.Start(t), s.url)
+	p.Sees("#waiting", "2 chats wait for you")
+	p.Key("i")
+	const both = "document.querySelectorAll('#inbox input[type=password]').length === 2"
+	p.Until("both ask", both)
+	p.Do("for (const box of document.querySelectorAll('#inbox [type=radio][name]')) if (box.parentNode.innerText.includes('small')) " +
+		"box.click()")
+	if n := browser.Eval[int](p, "document.querySelectorAll('#inbox :checked').length"); n != 2 {
+		t.Errorf("%d chats have a choice", n)
+	}
+	p.Type("#inbox .inputs input[type=text]", "Redis")
+	p.Type("#inbox .inputs input[type=password]", "hunter2")
+	p.Reload()
+	p.Until("both ask again", both)
+	if got := browser.Eval[string](p, "[...document.querySelectorAll('#inbox .inputs input:not([type=radio])')]"+
+		".map((e) => e.value).join()"); got != "Redis,,," {
+		t.Errorf("after a reload the fields have %q", got)
+	}
+	p.Click("#inbox button", "Answer")
+	p.Sees("#inbox .settled", "Approved")
+	if kept := browser.Eval[string](p, "JSON.stringify(sessionStorage)"); strings.Contains(kept, "Redis") {
+		t.Errorf("kept is %s", kept)
+	}
+}
+
 // hides lets a test hide the page, which then closes streams at once, and counts those.
 const hides = `{ const later = setTimeout, get = fetch;
 	globalThis.setTimeout = (act, ms, ...more) => later(act, ms === 30000 ? 0 : ms, ...more);
