@@ -209,3 +209,35 @@ func TestEditSurvivesItsMessageLeavingTheQueue(t *testing.T) {
 		"document.querySelector('article .editor textarea')?.value === 'And why not?'")
 	p.Sees("article", "the replies behind it are generated again")
 }
+
+func TestRefusedNoteStaysNote(t *testing.T) {
+	s, p := idle(t)
+	choose := func(field, value string) {
+		p.Do("{ const at = document.querySelector('" + field + "'); at.value = '" + value +
+			"'; at.dispatchEvent(new Event('change')); }")
+	}
+	s.answer(sends, http.StatusForbidden, refusal("Forbidden", "you may not write here"))
+	choose("#how", "Users")
+	p.Type("#compose", "Between us.")
+	p.Key("Control+Enter")
+	p.Sees(".toast", "you may not write here")
+	if got := s.wasAsked(sends); got["visibility"] != "Users" || got["whenBusy"] != nil {
+		t.Errorf("asked for was %v", got)
+	}
+	p.Reload()
+	p.Sees("article", "Hello.")
+	if words, how := value(p, "#compose"), value(p, "#how"); words != "Between us." || how != "Users" {
+		t.Errorf("the field has %q for %s", words, how)
+	}
+	p.Clear("#compose")
+	choose("#how", "Interrupt")
+	p.Until("the models are there", "document.querySelectorAll('#model option').length === 3")
+	choose("#model", "small")
+	choose("#effort", "High")
+	p.Type("#compose", "Stop.")
+	// What is chosen for the next message counts until this one comes back.
+	p.Do("{ const at = document.getElementById('model'); document.getElementById('composer').requestSubmit(); " +
+		"at.value = ''; document.getElementById('effort').value = ''; }")
+	p.Until("all of it is back", "['compose', 'how', 'model', 'effort'].map((id) => document.getElementById(id).value)"+
+		".join() === 'Stop.,Interrupt,small,High'")
+}
