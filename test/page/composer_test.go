@@ -4,6 +4,7 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -141,6 +142,26 @@ func TestNewChatHasItsSettings(t *testing.T) {
 		`"tools":{"allow":["execute","read_file"],"approval":["execute"]},"workspace":{"podTemplateRef":{"name":"go"}}}`
 	if got := encoded(s.wasAsked("POST " + chats)["spec"]); got != want {
 		t.Errorf("asked for was %s", got)
+	}
+}
+
+func TestHeldEnterCreatesOneChat(t *testing.T) {
+	s, p := idle(t)
+	p.Key("n")
+	p.Type("dialog textarea", "Why?")
+	p.Do(`for (let i = 0; i < 3; i += 1) document.activeElement.dispatchEvent(
+		new KeyboardEvent('keydown', {key: 'Enter', repeat: true, cancelable: true}))`)
+	p.Sees("dialog", "A new chat")
+	s.answer("POST "+chats, http.StatusForbidden, refusal("Forbidden", "you may not create chats"))
+	const twice = "{ const form = document.querySelector('dialog form'); form.requestSubmit(); form.requestSubmit(); }"
+	p.Do(twice)
+	p.Sees("dialog .warning", "you may not create chats")
+	name := s.wasAsked("POST " + chats)["name"]
+	s.answer("POST "+chats, http.StatusCreated, fields{})
+	p.Do(twice)
+	p.Sees("#chat-title", fmt.Sprint(name))
+	if n := s.times("POST " + chats); n != 2 {
+		t.Errorf("%d chats were asked for in two attempts", n)
 	}
 }
 
