@@ -5,6 +5,7 @@ package page
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -104,6 +105,22 @@ func TestLinkShowsMessageOfFoldedStep(t *testing.T) {
 	p.Sees(".toast", "not part of the conversation")
 	p.Reload()
 	p.Sees("article", "All is built.")
+}
+
+func TestLinkShowsOldestMessage(t *testing.T) {
+	s := newStage(t)
+	all := questions(250)
+	s.chat("triage", all[50:]...)
+	var older []any
+	for _, e := range all[:50] {
+		older = append(older, e.data)
+	}
+	s.answer("GET "+chats+"/triage/messages", http.StatusOK, fields{"messages": older})
+	p := s.opened(t)
+	p.Sees("article", "Question 248?")
+	p.Do("location.hash = '#/demo/triage/m-10'")
+	p.Sees(":focus", "Question 10?")
+	p.Gone(".toast", "not part of the conversation")
 }
 
 // copied is what the page has put on the clipboard, of which a browser without a window has none.
