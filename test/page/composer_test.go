@@ -84,6 +84,7 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 	if got := encoded(s.wasAsked("PATCH " + chats + "/triage")); got != `{"spec":{"mode":"Plan"}}` {
 		t.Errorf("asked for was %s", got)
 	}
+	p.Sees(".toast", "The mode of the chat is now Plan")
 	p.Write("/model sm")
 	p.Key("Enter")
 	p.Key("Enter")

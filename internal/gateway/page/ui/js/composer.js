@@ -12,7 +12,7 @@ import { plain } from './text.js';
 export class Composer {
   /**
    * @param {string} key of the draft @param {(body: any) => void} send
-   * @param {{change: (spec: any) => void, request: (kind: string) => void, failed: (words: string) => void}} chat
+   * @param {{change: (spec: any, done: string) => void, request: (kind: string) => void, failed: (words: string) => void}} chat
    */
   constructor(key, send, chat) {
     Object.assign(this, { key, deliver: send, files: new Files(chat.failed) });
