@@ -65,7 +65,20 @@ func TestToolCanBeApprovedForChat(t *testing.T) {
 		"spec": fields{"tools": fields{"approval": []string{"execute", "k8s_*"}}}}
 	s.answer("GET "+chats+"/triage", http.StatusOK, chat)
 	p := s.opened(t)
-	p.Click("[data-call=p1] button", "ask no more in this chat")
+	// A caller may be able to change the chat and not to approve: then both stay as they are.
+	s.answer("POST "+chats+"/triage/approvals", http.StatusForbidden, refusal("Forbidden", "you may not approve"))
+	always := func(call, tool string) {
+		p.Click("[data-call="+call+"] button", "later calls of "+tool+" run without asking, also in new sub-chats")
+		p.Sees("dialog :focus", "Cancel")
+		p.Click("dialog button", "Approve all")
+	}
+	always("p1", "execute")
+	p.Sees(".toast", "Nothing was decided: you may not approve")
+	if n := s.times("PATCH " + chats + "/triage"); n != 0 {
+		t.Errorf("the chat was changed %d times without an approval", n)
+	}
+	s.answer("POST "+chats+"/triage/approvals", http.StatusOK, fields{})
+	always("p1", "execute")
 	got := s.wasAsked("POST " + chats + "/triage/approvals")
 	if got["decision"] != "Approve" || got["digest"] != "sha256:p1" {
 		t.Errorf("asked for was %v", got)
@@ -84,18 +97,22 @@ func TestToolCanBeApprovedForChat(t *testing.T) {
 	chat["spec"] = fields{"mcpServers": []fields{{"name": "tracker", "url": "https://tracker.test", "requireApproval": []string{
 		"close", "open"}}}}
 	again("tracker__close")
-	p.Click("[data-call=p2] button", "ask no more in this chat")
+	always("p2", "tracker__close")
 	waitFor(t, "the server's list changes", func() bool {
 		return encoded(s.wasAsked("PATCH "+chats+"/triage")) == `{"resourceVersion":"7","spec":{"mcpServers":[`+
 			`{"name":"tracker","requireApproval":["open"],"url":"https://tracker.test"}]}}`
 	})
+	s.answer("PATCH "+chats+"/triage", http.StatusConflict, refusal("Conflict", "it was changed"))
+	again("tracker__close")
+	always("p2", "tracker__close")
+	p.Sees(".toast", "The call is approved, but later calls of tracker__close still ask: it was changed")
 	// A pattern covers other tools, and what is the class's cannot be taken out of the chat.
 	for _, other := range []fields{{"spec": fields{"tools": fields{"approval": []string{"execute", "exec*"}}}},
 		{"spec": fields{"tools": fields{"approval": []string{"execute"}}},
 			"status": fields{"settings": fields{"fromClass": []string{"tools"}}}}} {
 		s.answer("GET "+chats+"/triage", http.StatusOK, other)
 		again("execute")
-		p.Gone("[data-call=p2] button", "ask no more")
+		p.Gone("[data-call=p2] button", "without asking")
 	}
 }
 
@@ -129,6 +146,45 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 	p.Sees("#inbox", "Nothing waits for you")
 	p.Click("#chats a", "gamma")
 	p.Gone("#inbox", "wait")
+}
+
+func TestAnswersStayWithTheirChat(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
+	// Models use the ids of calls again.
+	question := waitsFor("tool-call-0", "ask_user_question", fields{})
+	question["approvalCause"] = "InputRequired"
+	question["inputRequests"] = encoded(fields{"q": fields{"params": fields{"message": "Which?", "requestedSchema": fields{
+		"properties": fields{"store": fields{"type": "string", "title": "Store"},
+			"token": fields{"type": "string", "title": "Token", "format": "password"},
+			"size":  fields{"type": "string", "title": "Size", "enum": []string{"small", "large"}}}}}}})
+	for _, name := range []string{"alpha", "beta"} {
+		s.answer("GET "+chats+"/"+name, http.StatusOK, fields{"status": fields{"history": fields{"version": 2},
+			"requiresAction": fields{"deadline": noon, "toolCalls": []fields{question}}}})
+	}
+	p := browser.Open(t, browser.Start(t), s.url)
+	p.Sees("#waiting", "2 chats wait for you")
+	p.Key("i")
+	const both = "document.querySelectorAll('#inbox input[type=password]').length === 2"
+	p.Until("both ask", both)
+	p.Do("for (const box of document.querySelectorAll('#inbox [type=radio][name]')) if (box.parentNode.innerText.includes('small')) " +
+		"box.click()")
+	if n := browser.Eval[int](p, "document.querySelectorAll('#inbox :checked').length"); n != 2 {
+		t.Errorf("%d chats have a choice", n)
+	}
+	p.Type("#inbox .inputs input[type=text]", "Redis")
+	p.Type("#inbox .inputs input[type=password]", "hunter2")
+	p.Reload()
+	p.Until("both ask again", both)
+	if got := browser.Eval[string](p, "[...document.querySelectorAll('#inbox .inputs input:not([type=radio])')]"+
+		".map((e) => e.value).join()"); got != "Redis,,," {
+		t.Errorf("after a reload the fields have %q", got)
+	}
+	p.Click("#inbox button", "Answer")
+	p.Sees("#inbox .settled", "Approved")
+	if kept := browser.Eval[string](p, "JSON.stringify(sessionStorage)"); strings.Contains(kept, "Redis") {
+		t.Errorf("kept is %s", kept)
+	}
 }
 
 // hides lets a test hide the page, which then closes streams at once, and counts those.

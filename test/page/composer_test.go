@@ -6,6 +6,7 @@ package page
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -114,6 +115,7 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 	if got := encoded(s.wasAsked("PATCH " + chats + "/triage")); got != `{"spec":{"mode":"Plan"}}` {
 		t.Errorf("asked for was %s", got)
 	}
+	p.Sees(".toast", "The mode of the chat is now Plan")
 	p.Write("/model sm")
 	p.Key("Enter")
 	p.Key("Enter")
@@ -172,6 +174,26 @@ func TestNewChatHasItsSettings(t *testing.T) {
 		`"tools":{"allow":["execute","read_file"],"approval":["execute"]},"workspace":{"podTemplateRef":{"name":"go"}}}`
 	if got := encoded(s.wasAsked("POST " + chats)["spec"]); got != want {
 		t.Errorf("asked for was %s", got)
+	}
+}
+
+func TestHeldEnterCreatesOneChat(t *testing.T) {
+	s, p := idle(t)
+	p.Key("n")
+	p.Type("dialog textarea", "Why?")
+	p.Do(`for (let i = 0; i < 3; i += 1) document.activeElement.dispatchEvent(
+		new KeyboardEvent('keydown', {key: 'Enter', repeat: true, cancelable: true}))`)
+	p.Sees("dialog", "A new chat")
+	s.answer("POST "+chats, http.StatusForbidden, refusal("Forbidden", "you may not create chats"))
+	const twice = "{ const form = document.querySelector('dialog form'); form.requestSubmit(); form.requestSubmit(); }"
+	p.Do(twice)
+	p.Sees("dialog .warning", "you may not create chats")
+	name := s.wasAsked("POST " + chats)["name"]
+	s.answer("POST "+chats, http.StatusCreated, fields{})
+	p.Do(twice)
+	p.Sees("#chat-title", fmt.Sprint(name))
+	if n := s.times("POST " + chats); n != 2 {
+		t.Errorf("%d chats were asked for in two attempts", n)
 	}
 }
 
@@ -239,4 +261,36 @@ func TestEditSurvivesItsMessageLeavingTheQueue(t *testing.T) {
 	p.Until("the edit goes on in the transcript",
 		"document.querySelector('article .editor textarea')?.value === 'And why not?'")
 	p.Sees("article", "the replies behind it are generated again")
+}
+
+func TestRefusedNoteStaysNote(t *testing.T) {
+	s, p := idle(t)
+	choose := func(field, value string) {
+		p.Do("{ const at = document.querySelector('" + field + "'); at.value = '" + value +
+			"'; at.dispatchEvent(new Event('change')); }")
+	}
+	s.answer(sends, http.StatusForbidden, refusal("Forbidden", "you may not write here"))
+	choose("#how", "Users")
+	p.Type("#compose", "Between us.")
+	p.Key("Control+Enter")
+	p.Sees(".toast", "you may not write here")
+	if got := s.wasAsked(sends); got["visibility"] != "Users" || got["whenBusy"] != nil {
+		t.Errorf("asked for was %v", got)
+	}
+	p.Reload()
+	p.Sees("article", "Hello.")
+	if words, how := value(p, "#compose"), value(p, "#how"); words != "Between us." || how != "Users" {
+		t.Errorf("the field has %q for %s", words, how)
+	}
+	p.Clear("#compose")
+	choose("#how", "Interrupt")
+	p.Until("the models are there", "document.querySelectorAll('#model option').length === 3")
+	choose("#model", "small")
+	choose("#effort", "High")
+	p.Type("#compose", "Stop.")
+	// What is chosen for the next message counts until this one comes back.
+	p.Do("{ const at = document.getElementById('model'); document.getElementById('composer').requestSubmit(); " +
+		"at.value = ''; document.getElementById('effort').value = ''; }")
+	p.Until("all of it is back", "['compose', 'how', 'model', 'effort'].map((id) => document.getElementById(id).value)"+
+		".join() === 'Stop.,Interrupt,small,High'")
 }

@@ -119,7 +119,11 @@ func keysInTheTranscript(t *testing.T, in *browser.Browser) {
 	p.Gone("article", "I change the limit.")
 	p.Until("the focus is not lost", "document.activeElement !== document.body")
 
-	p.Key("c")
+	p.Do("document.querySelector('.skip').click()")
+	focusOn(p, "#compose")
+	if hash := browser.Eval[string](p, "location.hash"); hash != "#/demo/triage" {
+		t.Errorf("after the link to the field the address has %s", hash)
+	}
 	p.Write("Thank you.")
 	p.Key("Shift+Enter")
 	p.Write("Bye.")

@@ -5,6 +5,7 @@ package page
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -53,6 +54,22 @@ func TestStepsOfTurnFoldIntoOneReply(t *testing.T) {
 	p.Until("folded steps have no elements", "!document.querySelector('.steps').hasChildNodes()")
 }
 
+func TestOnlyResultsCountAsDone(t *testing.T) {
+	s := newStage(t)
+	failed := result("c2", "execute", "no such file")
+	failed["toolResult"].(fields)["isError"] = true
+	denied, refused := call("c3", "k8s_delete", fields{}), call("c4", "write_file", fields{"path": "a"})
+	refused["toolCall"].(fields)["refusal"] = "NotAllowed"
+	s.chat("triage", user(0, "Clean up."), assistant(1, call("c1", "execute", fields{"command": "make"}),
+		call("c2", "execute", fields{"command": "rm a"}), denied, refused, call("c5", "execute", fields{"command": "sleep 9"})),
+		message(2, "Tool", fields{"decisions": []fields{{"id": "c3", "decision": "Deny", "by": "anna"}}, "parts": []fields{
+			result("c1", "execute", fields{"success": true}), failed, result("c3", "k8s_delete", "denied"),
+			result("c4", "write_file", "not allowed")}}),
+		assistant(3, text("Some of it is done.")), status("Waiting", "Answered", 4, nil))
+	p := s.opened(t)
+	p.Sees(".work > summary", "Ran 1 command, 1 failed, 1 denied, 1 not run, 1 without a result · ")
+}
+
 func TestNotesAndSummariesKeepTurnWhole(t *testing.T) {
 	s := newStage(t)
 	events := append([]event{user(0, "Build it.")}, steps(1, 2)...)
@@ -88,6 +105,22 @@ func TestLinkShowsMessageOfFoldedStep(t *testing.T) {
 	p.Sees(".toast", "not part of the conversation")
 	p.Reload()
 	p.Sees("article", "All is built.")
+}
+
+func TestLinkShowsOldestMessage(t *testing.T) {
+	s := newStage(t)
+	all := questions(250)
+	s.chat("triage", all[50:]...)
+	var older []any
+	for _, e := range all[:50] {
+		older = append(older, e.data)
+	}
+	s.answer("GET "+chats+"/triage/messages", http.StatusOK, fields{"messages": older})
+	p := s.opened(t)
+	p.Sees("article", "Question 248?")
+	p.Do("location.hash = '#/demo/triage/m-10'")
+	p.Sees(":focus", "Question 10?")
+	p.Gone(".toast", "not part of the conversation")
 }
 
 // copied is what the page has put on the clipboard, of which a browser without a window has none.

@@ -36,9 +36,9 @@ export class ChatActions {
     });
   }
 
-  /** @param {Object} spec fields to change; null takes one away */
-  async change(spec) {
-    await attempt('Nothing was changed', () => ask('PATCH', this.path, { spec }));
+  /** @param {Object} spec fields to change; null takes one away @param {string} [done] what is said on success */
+  async change(spec, done) {
+    if (await attempt('Nothing was changed', () => ask('PATCH', this.path, { spec })) && done) toast(done);
   }
 
   async rename() {

@@ -181,6 +181,8 @@ function wire() {
   byId('place').addEventListener('submit', (event) => { event.preventDefault(); go(byId('namespace').value.trim(), ''); });
   byId('namespace').addEventListener('change', () => go(byId('namespace').value.trim(), ''));
   byId('menu-button').addEventListener('click', () => openMenu(view.chat, byId('menu-button')));
+  // As an address, its target would be a place without a namespace.
+  document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); byId('compose').focus(); });
   window.addEventListener('hashchange', route);
   window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length) event.preventDefault(); });
   setInterval(tick, 1000);

@@ -4,6 +4,7 @@
 // Calls that wait for people or a client, with what will be done in view.
 
 import { ask, create, newName, ofChat } from './api.js';
+import { confirmed } from './dialogs.js';
 import { button, el, onEnter } from './dom.js';
 import { exactly, inputOf, labelled, summaryOf, verdict } from './call.js';
 import { diff } from './diff.js';
@@ -34,13 +35,11 @@ export class ApprovalPanel {
       this.#decided(waiting?.toolCalls ?? []);
       return;
     }
+    this.version = version;
     this.root.hidden = !waiting;
     this.root.replaceChildren();
     this.chatRead = chat && Promise.resolve(chat);
-    if (!waiting) {
-      this.version = version;
-      return;
-    }
+    if (!waiting) return;
     // What is approved is what the status says, under its digest: the parts of the stream are not asked.
     const calls = waiting.toolCalls.map((call) => (call.kind === 'Client'
       ? { ...call, input: cards.get(call.id)?.call.input || call.input } : call));
@@ -49,7 +48,11 @@ export class ApprovalPanel {
     this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,
       el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now())), ' left'),
     ...others.map((call) => this.#call(call)), clients.length ? this.#results(clients) : '');
-    this.version = version;
+  }
+
+  /** Names drafts and groups of choices: models use the ids of calls again, also in other chats. @param {any} call */
+  #key(call) {
+    return `${this.namespace}/${this.chat}/${this.version}/${call.id}`;
   }
 
   /** The first button that decides. */
@@ -61,20 +64,28 @@ export class ApprovalPanel {
     const form = el('div', { role: 'group', class: 'pending', 'data-call': call.id, 'aria-label': `call of ${plain(call.name)}` },
       el('h4', {}, plain(call.name)), ...what(call));
     const decide = el('div', { class: 'decide' });
-    const fields = call.approvalCause === 'InputRequired' ? inputs(call) : null;
+    const key = this.#key(call);
+    const fields = call.approvalCause === 'InputRequired' ? inputs(call, `answer/${key}`) : null;
     const comment = kept(el('input', { type: 'text', placeholder: 'Comment', 'aria-label': 'A comment for the model' }),
-      `comment/${call.id}`);
-    const act = (decision, before) => () => this.#decide(call, decision,
-      { comment: comment.value, content: fields?.content(), before }, decide);
-    const always = button('Approve, and ask no more in this chat', act('Approve', () => this.#stopAsking(call.name)),
-      { hidden: true, title: `takes ${plain(call.name)} out of the chat’s own list of tools that need approval` });
+      `comment/${key}`);
+    const act = async (decision) => {
+      const done = await this.#decide(call, decision, { comment: comment.value, content: fields?.content() }, decide);
+      if (done) for (const draft of [`comment/${key}`, ...(fields?.keys ?? [])]) keep(draft, '');
+      return done;
+    };
+    const scope = `later calls of ${plain(call.name)} run without asking, also in new sub-chats`;
+    const always = button(`Approve; ${scope}`, async () => {
+      if (!await confirmed(`The call is approved, and ${scope}. The chat’s class may still require approval.`, 'Approve all')) return;
+      if (await act('Approve')) await this.#stopAsking(call.name);
+    }, { hidden: true });
     if (!call.approvalCause) {
       this.chatRead ??= this.#read();
       this.chatRead.then((chat) => { always.hidden = !withoutApproval(chat, call.name); }, () => {});
     }
     decide.append(...(fields ? [fields.node, el('details', { class: 'dim' }, el('summary', {}, 'All of the question'),
       exactly(call.inputRequests))] : []), el('div', { class: 'row' },
-      button(fields ? 'Answer' : 'Approve', act('Approve'), { class: 'primary' }), fields ? '' : always, button('Deny', act('Deny')), comment));
+      button(fields ? 'Answer' : 'Approve', () => act('Approve'), { class: 'primary' }), fields ? '' : always,
+      button('Deny', () => act('Deny')), comment));
     form.append(decide);
     this.#settled(call, decide);
     return form;
@@ -86,23 +97,28 @@ export class ApprovalPanel {
 
   /** Lets the tool run in this chat without approval. @param {string} tool */
   async #stopAsking(tool) {
-    const chat = await this.#read();
-    const spec = withoutApproval(chat, tool);
-    if (spec) await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion, spec });
+    try {
+      const chat = await this.#read();
+      const spec = withoutApproval(chat, tool);
+      if (spec) await ask('PATCH', ofChat(this.namespace, this.chat), { resourceVersion: chat.metadata.resourceVersion, spec });
+    } catch (no) {
+      this.failed(`The call is approved, but later calls of ${plain(tool)} still ask: ${no.message}`);
+    }
   }
 
-  async #decide(call, decision, { comment, content, before }, at) {
+  /** @returns {Promise<boolean>} whether the decision was taken */
+  async #decide(call, decision, { comment, content }, at) {
     for (const control of at.querySelectorAll('button')) control.disabled = true;
     try {
-      await before?.();
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
         ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}),
         ...(content && decision === 'Approve' ? { content } : {}) });
-      keep(`comment/${call.id}`, '');
       this.#settled({ ...call, decision: { decision } }, at);
+      return true;
     } catch (no) {
       for (const control of at.querySelectorAll('button')) control.disabled = false;
       this.failed(`Nothing was decided: ${no.message}`);
+      return false;
     }
   }
 
@@ -120,16 +136,18 @@ export class ApprovalPanel {
   }
 
   #results(calls) {
-    const fields = calls.map((call) => ({ call,
-      field: kept(el('textarea', { rows: 2, 'aria-label': `Result of ${plain(call.name)}`, placeholder: 'JSON, or words' }),
-        `result/${call.id}`) }));
+    const fields = calls.map((call) => {
+      const key = `result/${this.#key(call)}`;
+      return { call, key, field: kept(el('textarea', { rows: 2, 'aria-label': `Result of ${plain(call.name)}`,
+        placeholder: 'JSON, or words' }), key) };
+    });
     const send = button(calls.length > 1 ? 'Send the results' : 'Send the result', async () => {
       const results = fields.map(({ call, field }) => ({ id: call.id,
         output: parsed(field.value) === undefined ? JSON.stringify(field.value) : field.value }));
       send.disabled = true;
       try {
         await create(`${ofChat(this.namespace, this.chat)}/results`, { name: newName(`${this.chat}-results`), results });
-        for (const { call } of fields) keep(`result/${call.id}`, '');
+        for (const { key } of fields) keep(key, '');
       } catch (no) {
         send.disabled = false;
         this.failed(`The results were not taken: ${no.message}`);
@@ -172,8 +190,8 @@ function what(call) {
   return [...out, ...summaryOf(call), labelled('All of the input', exactly(call.input))];
 }
 
-/** A form for what a call asks for. @returns {{node: HTMLElement, content: () => string}} */
-function inputs(call) {
+/** A form for what a call asks for. @returns {{node: HTMLElement, content: () => string, keys: string[]}} keys of its drafts */
+function inputs(call, key) {
   const asked = parsed(call.inputRequests);
   const readers = [];
   const node = el('div', { class: 'inputs' });
@@ -186,12 +204,12 @@ function inputs(call) {
     }
     const { properties = {}, required = [] } = params.requestedSchema ?? {};
     for (const [name, schema] of Object.entries(properties)) {
-      const { label, read } = field(`${call.id}/${name}`, name, schema, required.includes(name));
+      const { label, read } = field(`${key}/${name}`, name, schema, required.includes(name));
       node.append(label);
       readers.push([name, read]);
     }
   }
-  return { node, content: () => JSON.stringify(Object.fromEntries(readers.map(([name, read]) => [name, read()])
+  return { node, keys: readers.map(([name]) => `${key}/${name}`), content: () => JSON.stringify(Object.fromEntries(readers.map(([name, read]) => [name, read()])
     .filter(([, value]) => value !== undefined && value !== ''))) };
 }
 
@@ -212,7 +230,10 @@ function field(key, name, schema, required) {
     return { label: el('label', { class: 'check' }, box, ' ', title, about), read: () => box.checked };
   }
   const number = schema.type === 'number' || schema.type === 'integer';
-  const input = kept(el('input', { type: number ? 'number' : 'text', step: schema.type === 'integer' ? 1 : 'any' }), `answer/${key}`);
+  const secret = schema.format === 'password';
+  const input = el('input', { type: number ? 'number' : secret ? 'password' : 'text', autocomplete: secret ? 'off' : null,
+    step: schema.type === 'integer' ? 1 : 'any' });
+  if (!secret) kept(input, key);
   return { label: el('label', {}, title, about, input),
     read: () => (input.value === '' ? undefined : number ? Number(input.value) : input.value) };
 }

@@ -91,7 +91,8 @@ export class CallCard {
   }
 }
 
-function outcome(call) {
+/** @param {{result?: string, isError?: boolean}} call that has a result @returns {'ok'|'failed'} */
+export function outcome(call) {
   const result = parsed(call.result);
   return call.isError || result?.success === false ? 'failed' : 'ok';
 }

@@ -48,8 +48,8 @@ export class ChatView {
     this.composer = new Composer(`${namespace}/${chat}/compose`, (body) => {
       this.outbox.send(body);
       this.transcript.toEnd();
-    }, { change: (spec) => this.actions.change(spec), request: (kind) => this.actions.request(kind), failed: tell,
-      upload: (bytes) => upload(ofChat(namespace, chat), bytes) });
+    }, { change: (spec, done) => this.actions.change(spec, done), request: (kind) => this.actions.request(kind),
+      failed: tell, upload: (bytes) => upload(ofChat(namespace, chat), bytes) });
     this.drawPresent = () => this.#drawPresent();
     this.drawLive = () => { if (!this.closed && this.story.whole) this.transcript.syncLive(this.story); };
     this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {

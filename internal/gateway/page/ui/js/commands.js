@@ -13,17 +13,18 @@ const MOST = 8;
 export class Commands {
   /**
    * @param {HTMLTextAreaElement} field
-   * @param {{change: (spec: any) => void, request: (kind: string) => void, failed: (words: string) => void,
+   * @param {{change: (spec: any, done: string) => void, request: (kind: string) => void, failed: (words: string) => void,
    *   models: () => string[]}} chat
    */
   constructor(field, chat) {
     Object.assign(this, { field, root: byId('completions'), offers: [], at: 0, failed: chat.failed });
     const unset = (value) => (value === 'none' ? null : value);
     this.table = {
-      '/model': { what: 'choose the model of the chat', values: chat.models, run: (name) => chat.change({ modelConfigRef: { name } }) },
-      '/mode': { what: 'bound what the model may do', values: () => [...MODES, 'none'], run: (mode) => chat.change({ mode: unset(mode) }) },
+      '/model': { what: 'choose the model of the chat', values: chat.models, run: (name) => chat.change({ modelConfigRef: { name } }, `The model of the chat is now ${plain(name)}.`) },
+      '/mode': { what: 'bound what the model may do', values: () => [...MODES, 'none'],
+        run: (mode) => chat.change({ mode: unset(mode) }, `The mode of the chat is now ${mode}.`) },
       '/effort': { what: 'choose how much the model thinks', values: () => EFFORTS,
-        run: (reasoningEffort) => chat.change({ reasoningEffort }) },
+        run: (reasoningEffort) => chat.change({ reasoningEffort }, `The effort of the chat is now ${reasoningEffort}.`) },
       '/compact': { what: 'replace the context by a summary', run: () => chat.request('Compact') },
       '/clear': { what: 'begin a new context', run: () => chat.request('Clear') },
     };

@@ -12,8 +12,8 @@ import { plain } from './text.js';
 export class Composer {
   /**
    * @param {string} key of the draft @param {(body: any) => void} send
-   * @param {{change: (spec: any) => void, request: (kind: string) => void, failed: (words: string) => void,
-   *   upload: (bytes: Uint8Array) => Promise<any>}} chat
+   * @param {{change: (spec: any, done: string) => void, request: (kind: string) => void,
+   *   failed: (words: string) => void, upload: (bytes: Uint8Array) => Promise<any>}} chat
    */
   constructor(key, send, chat) {
     Object.assign(this, { key, deliver: send, files: new Files(chat.failed, chat.upload) });
@@ -25,7 +25,8 @@ export class Composer {
     this.models([]);
     this.commands = new Commands(this.field, { ...chat, models: () => [...this.model.options].map((one) => one.value).filter(Boolean) });
     this.field.value = draft(key);
-    this.how.value = 'Queue';
+    this.#choose(draft(`${key}/how`));
+    this.how.onchange = () => this.#choose(this.how.value);
     this.field.oninput = () => {
       keep(key, this.field.value);
       this.commands.complete();
@@ -33,7 +34,8 @@ export class Composer {
     this.field.onkeydown = (event) => {
       if (this.commands.key(event)) return;
       if (event.key === 'Escape') this.field.blur();
-      onEnter(event, () => this.send(event.ctrlKey || event.metaKey ? 'Interrupt' : undefined));
+      const held = event.ctrlKey || event.metaKey;
+      onEnter(event, () => this.send(held && this.how.value !== 'Users' ? 'Interrupt' : undefined));
     };
     byId('composer').onsubmit = (event) => { event.preventDefault(); this.send(); };
   }
@@ -62,8 +64,14 @@ export class Composer {
       this.deliver(body);
     }
     this.field.value = '';
-    this.how.value = 'Queue';
+    this.#choose('');
     keep(this.key, '');
+  }
+
+  /** @param {string} how the message is sent: a draft of a note must not become a message for the model */
+  #choose(how) {
+    this.how.value = how || 'Queue';
+    keep(`${this.key}/how`, how);
   }
 
   /** Takes back what could not be sent, beside what was typed since. @param {any} body */
@@ -72,5 +80,12 @@ export class Composer {
     this.files.giveBack(body.parts ?? []);
     this.field.value = [words, this.field.value].filter(Boolean).join('\n\n');
     keep(this.key, this.field.value);
+    const hows = [body.visibility ?? body.whenBusy, this.how.value];
+    this.#choose(['Users', 'Interrupt'].find((how) => hows.includes(how)) ?? '');
+    if (body.modelConfig && ![...this.model.options].some((one) => one.value === body.modelConfig)) {
+      this.model.append(el('option', { value: body.modelConfig }, plain(body.modelConfig)));
+    }
+    this.model.value = body.modelConfig ?? this.model.value;
+    this.effort.value = body.reasoningEffort ?? this.effort.value;
   }
 }

@@ -23,7 +23,8 @@ export function dialog(title, ...content) {
 export function confirmed(question, yes) {
   return new Promise((resolve) => {
     const shown = dialog('Are you sure?', el('p', {}, question), el('div', { class: 'row' },
-      button(yes, () => { resolve(true); shown.close(); }, { class: 'danger' }), button('Cancel', () => shown.close())));
+      // An Enter that is held or pressed twice confirms nothing.
+      button(yes, () => { resolve(true); shown.close(); }, { class: 'danger' }), button('Cancel', () => shown.close(), { autofocus: true })));
     shown.addEventListener('close', () => resolve(false));
   });
 }
@@ -62,12 +63,14 @@ export async function newChat(namespace, created) {
   const allow = text('all, or names such as execute, read_file');
   const approval = text('none, or names such as execute, k8s_*');
   const wrong = el('p', { class: 'warning', role: 'alert' });
+  const submit = el('button', { class: 'primary' }, 'Begin');
+  const madeUp = newName('chat');
   const form = el('form', { method: 'dialog' }, el('label', {}, 'First message', prompt), el('label', {}, 'Class', klass), about,
     el('label', {}, 'Model', model), el('label', {}, 'Name', name),
     el('details', {}, el('summary', {}, 'More settings'), el('label', {}, 'System prompt', system), el('label', {}, 'Workspace', template),
       el('label', {}, 'Tools', allow), el('label', {}, 'Tools whose calls wait for approval', approval), el('label', {}, 'Mode', mode),
       el('label', {}, 'Effort', effort)), wrong,
-    el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Begin'), button('Cancel', () => shown.close())));
+    el('div', { class: 'row' }, submit, button('Cancel', () => shown.close())));
   const shown = dialog(`A new chat in ${namespace}`, form);
   prompt.focus();
   const specOf = () => {
@@ -80,7 +83,9 @@ export async function newChat(namespace, created) {
       ...(effort.value && { reasoningEffort: effort.value }) };
   };
   const begin = async () => {
-    const chosen = name.value || newName('chat');
+    if (submit.disabled) return;
+    submit.disabled = true;
+    const chosen = name.value || madeUp;
     try {
       await create(`${inNamespace(namespace)}/chats`, { name: chosen, spec: specOf() },
         (no) => { wrong.textContent = `${no.message} It is tried again.`; });
@@ -90,6 +95,7 @@ export async function newChat(namespace, created) {
       created(chosen);
     } catch (no) {
       wrong.textContent = no.message;
+      submit.disabled = false;
     }
   };
   form.addEventListener('submit', (event) => { event.preventDefault(); begin(); });

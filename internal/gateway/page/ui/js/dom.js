@@ -49,7 +49,7 @@ export function onEnter(event, act) {
   const held = event.ctrlKey || event.metaKey;
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing || (!held && matchMedia('(pointer: coarse)').matches)) return;
   event.preventDefault();
-  act();
+  if (!event.repeat) act();
 }
 
 /** @param {string} text for the clipboard */

@@ -38,7 +38,10 @@ export async function edit(at, of, failed) {
     for (const child of rest) child.hidden = false;
     at.focus();
   };
+  const submit = button('Save', () => save(), { class: 'primary' });
   const save = async () => {
+    if (submit.disabled) return;
+    submit.disabled = true;
     const files = (found.spec.parts ?? []).filter((part) => part.type === 'File');
     const said = files.length ? { parts: [...(field.value ? [{ type: 'Text', text: field.value }] : []), ...files] }
       : { content: field.value };
@@ -48,10 +51,11 @@ export async function edit(at, of, failed) {
     } catch (no) {
       failed(no.status === 409 ? 'Somebody else has changed it meanwhile. What you typed is kept: look at it again.'
         : `It was not changed: ${no.message}`);
+      submit.disabled = false;
     }
   };
   const form = el('div', { class: 'editor' }, field, el('p', { class: 'dim' }, of.hint),
-    el('div', { class: 'row' }, button('Save', save, { class: 'primary' }), button('Cancel', close)));
+    el('div', { class: 'row' }, submit, button('Cancel', close)));
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') close();
     onEnter(event, save);

@@ -82,19 +82,19 @@ export class Transcript {
 
   /** @param {boolean} [asked] whether somebody did; what could not be read is not asked for again by itself */
   async showEarlier(asked = false) {
-    if (this.loading || !this.#hasEarlier() || (this.refused && !asked)) return;
-    this.loading = true;
-    try {
-      this.refused = this.from <= this.#lead() && !(await this.page.older());
-      if (this.refused) return;
-      const before = this.scroller.scrollHeight - this.scroller.scrollTop;
-      this.from = Math.max(0, this.from - PAGE);
-      this.#draw();
-      this.scroller.scrollTop = this.scroller.scrollHeight - before;
-      this.top = this.scroller.scrollTop;
-    } finally {
-      this.loading = false;
-    }
+    if (!this.#hasEarlier() || (this.refused && !asked)) return;
+    this.loading ??= this.#drawEarlier().finally(() => { this.loading = null; });
+    await this.loading;
+  }
+
+  async #drawEarlier() {
+    this.refused = this.from <= this.#lead() && !(await this.page.older());
+    if (this.refused) return;
+    const before = this.scroller.scrollHeight - this.scroller.scrollTop;
+    this.from = Math.max(0, this.from - PAGE);
+    this.#draw();
+    this.scroller.scrollTop = this.scroller.scrollHeight - before;
+    this.top = this.scroller.scrollTop;
   }
 
   /** Scrolls to a message, which may be an older one. @param {string} name @returns {Promise<boolean>} whether it is there */
@@ -109,9 +109,10 @@ export class Transcript {
         return true;
       }
       if (!this.#hasEarlier()) return false;
-      const from = this.from;
+      // Older messages move the first one that is drawn to another place.
+      const first = this.story.entries[this.from];
       await this.showEarlier(true);
-      if (this.refused || this.from === from) return false;
+      if (this.refused || this.story.entries[this.from] === first) return false;
     }
   }
 

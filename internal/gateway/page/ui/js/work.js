@@ -3,6 +3,7 @@
 
 // What a turn did, in one line.
 
+import { outcome } from './call.js';
 import { lasted, money, parsed } from './text.js';
 
 /** How calls are counted: by tool, what was done, to one and to many. */
@@ -24,26 +25,44 @@ function targetsOf({ id, name, input }) {
   return [['write_file', 'read_file'].includes(name) ? given?.path ?? id : id];
 }
 
+/** The calls of messages, with how those ended that are not done. @param {any[]} messages */
+function callsOf(messages) {
+  const calls = [];
+  for (const { parts, decisions } of messages) {
+    for (const { toolCall, toolResult } of parts ?? []) {
+      if (toolCall) calls.push({ toolCall, end: toolCall.refusal ? 'not run' : 'without a result' });
+      const call = toolResult && calls.findLast((one) => one.toolCall.id === toolResult.id);
+      if (!call || call.toolCall.refusal) continue;
+      if (decisions?.some(({ id, decision }) => id === toolResult.id && decision === 'Deny')) call.end = 'denied';
+      else call.end = outcome({ result: toolResult.output, isError: toolResult.isError }) === 'ok' ? '' : 'failed';
+    }
+  }
+  return calls;
+}
+
 /**
  * @param {any[]} folded the messages that are counted @param {any[]} replies all of the turn
  * @param {string} began when the turn began, once it is over
  */
 export function workSummary(folded, replies, began) {
   const counts = new Map();
-  for (const { toolCall } of folded.flatMap((message) => message.parts ?? [])) {
-    if (!toolCall) continue;
+  const ends = new Map();
+  for (const { toolCall, end } of callsOf(folded)) {
+    if (end) {
+      ends.set(end, (ends.get(end) ?? 0) + 1);
+      continue;
+    }
     const kind = (Object.hasOwn(KINDS, toolCall.name) ? KINDS[toolCall.name] : OTHER).join();
     const targets = counts.get(kind) ?? new Set();
     for (const target of targetsOf(toolCall)) targets.add(target);
     counts.set(kind, targets);
   }
-  const failed = folded.flatMap((message) => message.parts ?? []).filter((part) => part.toolResult?.isError).length;
   const did = [...counts].map(([kind, { size }]) => {
     const [verb, one, many] = kind.split(',');
     return `${verb} ${size} ${size === 1 ? one : many}`;
   });
   if (folded.some((message) => message.role === 'System')) did.push('wrote a summary of the context');
-  if (failed) did.push(`${failed} failed`);
+  for (const [end, count] of ends) did.push(`${count} ${end}`);
   const words = did.join(', ') || `${folded.length} ${folded.length === 1 ? 'step' : 'steps'}`;
   const end = began ? lasted(Date.parse(replies.at(-1)?.createdAt) - Date.parse(began)) : '';
   return [words[0].toUpperCase() + words.slice(1), end, ...costOf(replies)].filter(Boolean).join(' · ');
