@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 )
 
-// UploadFile stores a file for messages of a chat, which name it by what is returned. It has at most 32 MiB. It is
+// UploadFile stores a file for messages of a chat, which name it by what is returned. It has at most 3.5 MiB. It is
 // deleted with the chat, and after a day if no message names it.
 func UploadFile(ctx context.Context, n Namespace, chat string, content []byte) (*v1beta1.StoredFile, error) {
 	sum := sha256.Sum256(content)

@@ -60,8 +60,9 @@ type MessageFile struct {
 	Stored *StoredFile `json:"stored,omitempty"`
 }
 
-// MaxStoredFileBytes is the size of the largest file that the object storage takes: 32 MiB.
-const MaxStoredFileBytes = 32 << 20
+// MaxStoredFileBytes is the size of the largest file that the object storage takes: 3.5 MiB, the most that a model
+// reads of a file. In base64 that is less than Anthropic's limit of an image.
+const MaxStoredFileBytes = 3584 << 10
 
 // StoredFile names the content of a file in the object storage.
 type StoredFile struct {
@@ -72,9 +73,9 @@ type StoredFile struct {
 	// +required
 	SHA256 string `json:"sha256"`
 
-	// size of the content in bytes, at most 32 MiB.
+	// size of the content in bytes, at most 3.5 MiB.
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=33554432
+	// +kubebuilder:validation:Maximum=3670016
 	// +required
 	Size int64 `json:"size"`
 }

@@ -121,7 +121,7 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 		"a file with two contents": {message(file(v1beta1.MessageFile{Data: "YQ==", URL: "https://a"})),
 			"exactly one of data, configMapKeyRef, url and stored must be set"},
 		"a stored file that is too large": {message(file(v1beta1.MessageFile{Stored: &v1beta1.StoredFile{
-			SHA256: strings.Repeat("a", 64), Size: v1beta1.MaxStoredFileBytes + 1}})), "33554432"},
+			SHA256: strings.Repeat("a", 64), Size: v1beta1.MaxStoredFileBytes + 1}})), "3670016"},
 		"a stored file without a digest": {message(file(v1beta1.MessageFile{Stored: &v1beta1.StoredFile{
 			SHA256: strings.Repeat("A", 64), Size: 1}})), "sha256"},
 		"a file of a strange type":      {message(file(v1beta1.MessageFile{Data: "YQ==", MediaType: "image"})), "mediaType"},

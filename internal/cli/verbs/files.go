@@ -55,7 +55,7 @@ func readFile(path string) ([]byte, error) {
 	case len(content) == 0:
 		return nil, usageError{fmt.Errorf("%s is empty", path)}
 	case len(content) > v1beta1.MaxStoredFileBytes:
-		return nil, usageError{fmt.Errorf("%s is larger than 32 MiB, the most that a file may have", path)}
+		return nil, usageError{fmt.Errorf("%s is larger than 3.5 MiB, the most that a model reads of a file", path)}
 	}
 	return content, nil
 }

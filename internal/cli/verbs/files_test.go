@@ -52,7 +52,11 @@ func TestSendAttachesFilesOfEachSize(t *testing.T) {
 	send("--file", large).succeeds() // Without a text.
 	send("--file", empty).exits(exitUsage, "is empty")
 	send("--file", filepath.Join(dir, "none")).exits(exitUsage, "no such file")
-	huge := []string{"--file", write("a.bin", 6<<20), "--file", write("b.bin", 7<<20)}
+	send("--file", write("huge.bin", v1beta1.MaxStoredFileBytes+1)).exits(exitUsage, "larger than 3.5 MiB")
+	var huge []string
+	for _, name := range []string{"a.bin", "b.bin", "c.bin"} {
+		huge = append(huge, "--file", write(name, v1beta1.MaxStoredFileBytes-len(huge)))
+	}
 	send(huge...).exits(exitForbidden, "10Mi of files")
 }
 

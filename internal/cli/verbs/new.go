@@ -85,7 +85,7 @@ func (no *newOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&no.mode, "mode", "", "Plan or Explore: what the model may do; default: all")
 	flags.StringToStringVar(&no.labels, "label", nil, "labels of the chat, KEY=VALUE")
 	flags.StringArrayVar(&no.files, "file", nil,
-		"a file to attach to the first message, of at most 32 MiB; it can be repeated")
+		"a file to attach to the first message, of at most 3.5 MiB; it can be repeated")
 	flags.DurationVar(&no.timeout, "timeout", time.Hour, "how long to wait for the reply")
 }
 

@@ -67,7 +67,7 @@ func newSend(o *options) *cobra.Command {
 	cmd.Flags().StringVar(&so.visibility, "visibility", "",
 		"for whom the message is: All, Model (transcripts leave its text out), or Users: a note, which no model is told of "+
 			"and no model answers")
-	cmd.Flags().StringArrayVar(&so.files, "file", nil, "a file to attach, of at most 32 MiB; it can be repeated")
+	cmd.Flags().StringArrayVar(&so.files, "file", nil, "a file to attach, of at most 3.5 MiB; it can be repeated")
 	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
 	return cmd
 }

@@ -54,7 +54,7 @@ const (
 	ArchiveUnavailable = "ArchiveUnavailable"
 	// StoredFilesExceeded means that an uploaded file would exceed what the namespace may store (403).
 	StoredFilesExceeded = "StoredFilesExceeded"
-	// TooLarge means that the body of an operation is larger than 3 MiB, or an uploaded file larger than 32 MiB (413).
+	// TooLarge means that the body of an operation is larger than 3 MiB, or an uploaded file larger than 3.5 MiB (413).
 	TooLarge = "RequestEntityTooLarge"
 	// Starting means that the gateway is still reading the cluster's chats (503).
 	Starting = "Starting"

@@ -98,7 +98,7 @@ func (f files) register() {
 	const path = "/namespaces/{namespace}/chats/{chat}/files/{sha256}"
 	put := operation(putFile, http.MethodPut, path, "Upload a file for messages of a chat",
 		"A ChatMessage names it as a part of the type File with stored: {sha256, size}. It is deleted with the chat, and 24 "+
-			"hours after the upload if no message names it. Needs a Content-Length, of at most 32 MiB. For those who may "+
+			"hours after the upload if no message names it. Needs a Content-Length, of at most 3.5 MiB. For those who may "+
 			"create chatmessages.", http.StatusNoContent)
 	put.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
@@ -131,7 +131,7 @@ func (f files) putFile(ctx context.Context, in *Upload) (*struct{}, error) {
 		return nil, badRequest("the file is empty")
 	case in.size > v1beta1.MaxStoredFileBytes:
 		return nil, refused{&refusal.Error{Status: http.StatusRequestEntityTooLarge, Reason: refusal.TooLarge,
-			Message: fmt.Sprintf("the file has %d bytes, and a file may have 32 MiB", in.size)}}
+			Message: fmt.Sprintf("the file has %d bytes, and a file may have at most 3.5 MiB", in.size)}}
 	}
 	uid, err := f.key(ctx, &in.OfFile)
 	if err != nil {

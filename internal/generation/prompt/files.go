@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// MaxFileBytes limits a file to Anthropic's limit of an image: 5 MB of base64.
-	MaxFileBytes = 3584 << 10
+	// MaxFileBytes limits a file to what is stored of one: less than 5 MB of base64, Anthropic's limit of an image.
+	MaxFileBytes = v1beta1.MaxStoredFileBytes
 	// MaxFilesBytes limits the files of a prompt; the oldest ones are omitted.
 	MaxFilesBytes = 12 << 20
 	// MaxFileURLs limits the files that a provider fetches for a prompt, the newest ones: to Azure's limit of images, the

@@ -13,7 +13,7 @@ export const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const FILE = 700 * 1024;
 const MESSAGE = 1024 * 1024;
 /** What the gateway stores of one file. */
-const STORED = 32 * 1024 * 1024;
+const STORED = 3.5 * 1024 * 1024;
 
 const inBase64 = (bytes) => Math.ceil(bytes / 3) * 4;
 const kib = (bytes) => `${Math.ceil(bytes / 1024)} KiB`;
