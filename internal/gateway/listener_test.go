@@ -31,8 +31,8 @@ type listener struct {
 	lastID string
 	// ended is how the last connection ended.
 	ended string
-	more   chan struct{}
-	done   chan struct{}
+	more  chan struct{}
+	done  chan struct{}
 	// stop hangs up for good.
 	stop func()
 }

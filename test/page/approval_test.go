@@ -148,6 +148,34 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 	p.Gone("#inbox", "wait")
 }
 
+func TestSettledRowsStayUnderFocus(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
+	for _, name := range []string{"alpha", "beta"} {
+		s.answer("GET "+chats+"/"+name, http.StatusOK, fields{"status": fields{"history": fields{"version": 2},
+			"requiresAction": fields{"deadline": noon, "toolCalls": []fields{waitsFor("p-"+name, "execute",
+				fields{"command": "make " + name})}}}})
+	}
+	p := browser.Open(t, browser.Start(t), s.url)
+	p.Sees("#waiting", "2 chats wait for you")
+	p.Key("i")
+	p.Sees("#inbox pre.term", "make alpha")
+	p.Sees("#inbox pre.term", "make beta")
+	p.Do("document.querySelector('[data-call=p-beta] button.primary').focus()")
+	const place = "document.activeElement.getBoundingClientRect().top"
+	before := browser.Eval[float64](p, place)
+	// Somebody else decides about the row above.
+	s.tell(chats, event{"modified", summary("alpha", "Running", "ExecutingTools", nil)})
+	p.Sees("[data-call=p-alpha] .settled", "Decided elsewhere")
+	focusOn(p, "[data-call=p-beta] button")
+	if after := browser.Eval[float64](p, place); after != before {
+		t.Errorf("the button has moved from %.0f to %.0f", before, after)
+	}
+	p.Do("document.activeElement.blur()")
+	p.Gone("#inbox", "make alpha")
+	p.Sees("#inbox pre.term", "make beta")
+}
+
 func TestAnswersStayWithTheirChat(t *testing.T) {
 	s := newStage(t)
 	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
@@ -227,4 +255,22 @@ func TestNotificationsComeOnceSomebodyAskedForThem(t *testing.T) {
 	p.Do("hide(false)")
 	p.Click("#notify", "Notifications: on")
 	p.Sees("#notify", "Notifications: off")
+}
+
+// elsewhere is another tab that keeps the list open.
+const elsewhere = `navigator.locks.request('parley /namespaces/demo/chats?watch',
+	() => new Promise((resolve) => { window.leave = resolve; }));`
+
+func TestOneHiddenTabKeepsTheList(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("alpha", "Waiting", "Answered", nil))
+	p := browser.Open(t, browser.Start(t), s.url, notified, hides, elsewhere)
+	p.Sees("#chats a", "alpha")
+	p.Click("#notify", "Notifications: off")
+	p.Sees("#notify", "Notifications: on")
+	p.Do("hide(true)")
+	p.Until("the stream of the list is closed", "ended === 1")
+	s.tell(chats, event{"modified", summary("alpha", "RequiresAction", "RequiresAction", nil)})
+	p.Do("leave()")
+	p.Until("the tab takes over", "window.notified.join() === 'alpha waits for you'")
 }

@@ -42,8 +42,8 @@ func TestFilesComeByDropAndPaste(t *testing.T) {
 		"'), (c) => c.charCodeAt(0))], 'dot.png', {type: 'image/png'})")
 	p.Until("the image is shown", "document.querySelector('#files img')?.naturalWidth === 1")
 	for file, why := range map[string]string{
-		"new File([new Uint8Array(33554433)], 'big.bin')": "big.bin was not attached: it has 32769 KiB, and a file has at " +
-			"most 32768 KiB",
+		"new File([new Uint8Array(3670017)], 'big.bin')": "big.bin was not attached: it has 3585 KiB, and a file has at " +
+			"most 3584 KiB",
 		"new File([], 'none.txt')": "none.txt was not attached: it is empty",
 	} {
 		gives(p, dropped, file)

@@ -36,6 +36,11 @@ func keysInTheList(t *testing.T, in *browser.Browser) {
 	p := browser.Open(t, in, s.url)
 	p.Sees("#chats a", "beta-sub")
 	p.TabTo("Tab", "#chats a", "beta")
+	p.TabTo("Tab", "#chats button", "Actions of beta")
+	s.tell(chats, event{"modified", summary("beta", "Waiting", "Answered", fields{"lastReply": "It runs."})})
+	p.Sees("#chats .last", "It runs.")
+	focusOn(p, "#chats button[aria-label='Actions of beta']")
+	p.TabTo("Shift+Tab", "#chats a", "beta")
 	// The chat that is in focus moves up, and keeps it.
 	s.tell(chats, event{"modified", summary("beta", "RequiresAction", "RequiresAction", nil)})
 	p.Until("the chat has moved up", "document.querySelector('#chats a').dataset.chat === 'beta'")

@@ -124,7 +124,14 @@ export class ApprovalPanel {
 
   #settled(call, at) {
     if (!call.decision) return;
-    at.replaceChildren(el('p', { class: 'settled' }, verdict(call.decision), '. It goes on once all are decided.'));
+    settledBy(at, `${verdict(call.decision)}. It goes on once all are decided.`);
+  }
+
+  /** Leaves the calls in place, which wait no longer. */
+  settle() {
+    for (const at of this.root.querySelectorAll('.decide')) {
+      if (!at.querySelector('.settled')) settledBy(at, 'Decided elsewhere, or no longer needed.');
+    }
   }
 
   /** Shows what others have decided. */
@@ -158,6 +165,12 @@ export class ApprovalPanel {
       ...fields.flatMap(({ call, field }) => [el('h4', {}, `${plain(call.name)} needs a result`), ...what(call),
         el('div', { class: 'decide' }, field)]), send);
   }
+}
+
+/** Says how a call was settled. What follows it stays where it is: somebody may be about to press it. */
+function settledBy(at, words) {
+  at.style.minHeight = `${at.getBoundingClientRect().height}px`;
+  at.replaceChildren(el('p', { class: 'settled' }, words));
 }
 
 /**

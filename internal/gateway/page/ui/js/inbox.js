@@ -5,26 +5,41 @@
 
 import { ask, ofChat } from './api.js';
 import { ApprovalPanel } from './approval.js';
-import { arrange, el } from './dom.js';
+import { arrange, el, onFrame } from './dom.js';
 import { clipped } from './text.js';
 import { mark } from './words.js';
 
 export class Inbox {
   /** @param {HTMLElement} root @param {string} namespace @param {(chat: string) => string} link @param {(words: string) => void} failed */
   constructor(root, namespace, link, failed) {
-    Object.assign(this, { root, namespace, link, failed });
+    Object.assign(this, { root: el('div'), namespace, link, failed });
     /** @type {Map<string, {node: HTMLElement, panel: ApprovalPanel, note: HTMLElement, shown: string}>} */
     this.rows = new Map();
     this.reading = Promise.resolve();
+    this.chats = [];
+    this.draw = () => this.show(this.chats);
+    root.replaceChildren(this.root);
+    for (const left of ['pointerleave', 'focusout']) this.root.addEventListener(left, () => onFrame(this.draw));
     this.none = el('p', { class: 'empty' }, 'Nothing waits for you.');
   }
 
-  /** @param {Iterable<any>} chats as the list has them */
+  /**
+   * Shows what waits. While somebody is in the list, no row moves: new ones come last, and settled ones stay.
+   * @param {Iterable<any>} chats as the list has them
+   */
   show(chats) {
-    const waiting = [...chats].filter((chat) => mark(chat) === 'act').sort((a, b) => String(a.since).localeCompare(String(b.since)));
+    this.chats = [...chats];
+    const held = this.root.matches(':hover, :focus-within');
+    const waiting = this.chats.filter((chat) => mark(chat) === 'act').sort((a, b) => String(a.since).localeCompare(String(b.since)));
     const names = new Set(waiting.map((chat) => chat.name));
-    for (const name of this.rows.keys()) if (!names.has(name)) this.rows.delete(name);
-    arrange(this.root, waiting.length ? waiting.map((chat) => this.#row(chat)) : [this.none]);
+    for (const [name, row] of this.rows) {
+      if (names.has(name)) continue;
+      if (held) row.panel.settle();
+      else this.rows.delete(name);
+    }
+    const nodes = new Set([...(held ? this.root.children : []), ...waiting.map((chat) => this.#row(chat))]);
+    nodes.delete(this.none);
+    arrange(this.root, nodes.size ? [...nodes] : [this.none]);
   }
 
   /** The first thing to decide. */
@@ -57,7 +72,8 @@ export class Inbox {
       const toolCalls = calls.filter((call) => call.kind !== 'Client');
       row.note.textContent = toolCalls.length < calls.length ? 'Other calls need results: open the chat.' : '';
       const waiting = toolCalls.length ? { ...status.requiresAction, historyVersion: status.history?.version, toolCalls } : null;
-      row.panel.show(waiting, new Map(), chat);
+      if (waiting) row.panel.show(waiting, new Map(), chat);
+      else row.panel.settle();
     } catch (no) {
       row.note.textContent = `The calls cannot be read: ${no.message}`;
       row.shown = '';

@@ -4,7 +4,7 @@
 // The chats of a namespace, live: those that wait for people first, then those where something has happened last.
 
 import { inNamespace } from './api.js';
-import { arrange, button, byId, el, onFrame } from './dom.js';
+import { arrange, button, byId, el, fill, onFrame } from './dom.js';
 import { notificationsEnabled } from './notify.js';
 import { isPinned } from './pins.js';
 import { follow } from './stream.js';
@@ -95,31 +95,36 @@ export class ChatList {
     return below.length > 0 || this.#matches(chat) ? [{ chat, depth }, ...below] : [];
   }
 
+  /** A row keeps its link and its button, and so the focus. @param {string} name of the chat */
+  #make(name) {
+    const link = el('a', { href: this.page.link(name), 'data-chat': name, title: plain(name) });
+    const more = button('⋯', () => this.page.menu(name, more), { class: 'more quiet' });
+    more.popoverTargetElement = byId('menu');
+    const row = { li: el('li', {}, link, more), link, more, shown: '' };
+    this.rows.set(name, row);
+    return row;
+  }
+
   #row(chat, depth) {
-    const known = this.rows.get(chat.name);
+    const row = this.rows.get(chat.name) ?? this.#make(chat.name);
     const current = chat.name === this.current;
     const pinned = isPinned(this.namespace, chat.name);
     const shown = JSON.stringify([chat, depth, current, pinned]);
-    if (known?.shown === shown) return known.li;
+    if (row.shown === shown) return row.li;
+    row.shown = shown;
     const title = clipped(chat.title || chat.name, 80);
-    const link = el('a', { href: this.page.link(chat.name), 'data-chat': chat.name, title: plain(chat.name),
-      'aria-current': current ? 'page' : null },
-    el('span', { class: 'top' }, el('span', { class: 'title' }, pinned ? '★ ' : '', title),
+    if (current) row.link.setAttribute('aria-current', 'page');
+    else row.link.removeAttribute('aria-current');
+    fill(row.link, el('span', { class: 'top' }, el('span', { class: 'title' }, pinned ? '★ ' : '', title),
       el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
     el('span', { class: 'top' }, el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
       el('span', { class: 'meta' }, [chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
         ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · '))),
     chat.lastReply || chat.turn?.summary
-      ? el('span', { class: 'last' }, clipped(unmarked(chat.turn?.summary || chat.lastReply), 120)) : '');
-    const more = button('⋯', () => this.page.menu(chat.name, more), { class: 'more quiet', 'aria-label': `Actions of ${title}` });
-    more.popoverTargetElement = byId('menu');
-    const li = known?.li ?? el('li');
-    li.className = `depth${Math.min(depth, 3)}${chat.archived ? ' archived' : ''}`;
-    const focused = li.contains(document.activeElement) && li.querySelector('a') === document.activeElement;
-    li.replaceChildren(link, more);
-    if (focused) link.focus();
-    this.rows.set(chat.name, { li, shown });
-    return li;
+      ? el('span', { class: 'last' }, clipped(unmarked(chat.turn?.summary || chat.lastReply), 120)) : null);
+    row.more.setAttribute('aria-label', `Actions of ${title}`);
+    row.li.className = `depth${Math.min(depth, 3)}${chat.archived ? ' archived' : ''}`;
+    return row.li;
   }
 }
 

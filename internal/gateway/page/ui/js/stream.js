@@ -19,7 +19,7 @@ const HIDDEN = 30000;
  * @param {{events: (list: StreamEvent[]) => void, state: (state: 'open'|'lost'|'refused', why?: Error) => void,
  *   begin?: () => void, staysAwake?: () => boolean}} hear
  *   events gets what has come, several at once; begin is called when a connection is there, before its first event;
- *   staysAwake says whether the stream stays open while nobody sees the page
+ *   staysAwake says whether the stream stays open in one tab while nobody sees the page
  * @returns {() => void} ends it
  */
 export function follow(path, hear) {
@@ -30,9 +30,12 @@ export function follow(path, hear) {
   let hiding = 0;
   let asleep = false;
 
+  /** Whether this tab is the one of all tabs that stays awake. */
+  let chosen = !navigator.locks;
+
   const wake = () => {
     clearTimeout(hiding);
-    if (document.hidden && !hear.staysAwake?.()) {
+    if (document.hidden && !(chosen && hear.staysAwake?.())) {
       hiding = setTimeout(() => { asleep = true; attempt.abort(); }, HIDDEN);
       return;
     }
@@ -41,6 +44,14 @@ export function follow(path, hear) {
   };
   document.addEventListener('visibilitychange', wake, { signal: ended.signal });
   window.addEventListener('online', () => hurry(), { signal: ended.signal });
+
+  if (hear.staysAwake) {
+    navigator.locks?.request(`parley ${path}`, { signal: ended.signal }, () => {
+      chosen = true;
+      wake();
+      return new Promise((resolve) => { ended.signal.addEventListener('abort', resolve); });
+    }).catch(() => {}); // It is wanted no longer.
+  }
 
   const rest = (ms) => new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
