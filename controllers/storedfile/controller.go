@@ -175,7 +175,7 @@ func (s source) each(ctx context.Context, page client.ObjectList, visit func(), 
 }
 
 const (
-	// unknownAfter is how long a file is kept whose chat is not known. The deletion of a chat deletes its files at once. The
+	// unknownAfter is how long a file is kept whose chat is not known. The deletion of a chat deletes its files. The
 	// chat of such a file may be one of a cluster that was lost, or of another one that uses the same bucket by mistake.
 	unknownAfter = 30 * 24 * time.Hour
 	// unnamedAfter is how long a file is kept that no message of its chat names: its message is written after it.

@@ -73,7 +73,8 @@ func newFixture(t *testing.T) *fixture {
 	check.OK(t, bucket.WriteAll(t.Context(), "files/other/gone/"+sha("a"), []byte("x"), nil))
 	f := &fixture{t: t, api: api}
 	f.Reconciler = &Reconciler{Client: api.Client, Live: api.Live, Store: archive.New(bucket, time.Now),
-		Owns: func(ns string) bool { return ns == "ns" }, Now: func() time.Time { return time.Now().Add(31 * 24 * time.Hour) }}
+		Owns: func(ns string) bool { return ns == "ns" },
+		Now:  func() time.Time { return time.Now().Add(31 * 24 * time.Hour) }}
 	return f
 }
 

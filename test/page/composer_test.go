@@ -185,7 +185,7 @@ func TestHeldEnterCreatesOneChat(t *testing.T) {
 		new KeyboardEvent('keydown', {key: 'Enter', repeat: true, cancelable: true}))`)
 	p.Sees("dialog", "A new chat")
 	s.answer("POST "+chats, http.StatusForbidden, refusal("Forbidden", "you may not create chats"))
-	const twice = "{ const form = document.querySelector('dialog form'); form.requestSubmit(); form.requestSubmit(); }"
+	const twice = "for (const form of Array(2).fill(document.querySelector('dialog form'))) form.requestSubmit()"
 	p.Do(twice)
 	p.Sees("dialog .warning", "you may not create chats")
 	name := s.wasAsked("POST " + chats)["name"]

@@ -107,7 +107,7 @@ func familyOf(root *v1beta1.Chat, relations *tree.Family, members map[types.Name
 
 // versionOf identifies what a backup has of an object. Its redaction in an archive changes only the annotation.
 func versionOf(o metav1.Object) string {
-	return strings.Join([]string{string(o.GetUID()), o.GetResourceVersion(), o.GetAnnotations()[v1beta1.AnnotationRedacted]}, "/")
+	return string(o.GetUID()) + "/" + o.GetResourceVersion() + "/" + o.GetAnnotations()[v1beta1.AnnotationRedacted]
 }
 
 // identify notes in each member which version of each object of the family the backup has.
