@@ -41,7 +41,7 @@ func TestBothToolsWaitUntilQuotaIsEnforced(t *testing.T) {
 	says(quota, busy)
 	says(cluster, busy)
 	limits := capacity.OfCluster(nil)
-	conditions.ChatQuota(quota, capacity.Limits{}, limits.Namespace, time.Now())
+	conditions.ChatQuota(quota, nil, capacity.Limits{}, limits.Namespace, time.Now())
 	conditions.ClusterChatQuota(cluster, limits, time.Now())
 	says(quota, done)
 	says(cluster, done)
