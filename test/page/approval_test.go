@@ -94,8 +94,8 @@ func TestToolCanBeApprovedForChat(t *testing.T) {
 		p.Sees("[data-call=p2] button", "Approve")
 		waitFor(t, "the chat is read", func() bool { return s.times("GET "+chats+"/triage") > reads })
 	}
-	chat["spec"] = fields{"mcpServers": []fields{{"name": "tracker", "url": "https://tracker.test", "requireApproval": []string{
-		"close", "open"}}}}
+	chat["spec"] = fields{"mcpServers": []fields{{"name": "tracker", "url": "https://tracker.test",
+		"requireApproval": []string{"close", "open"}}}}
 	again("tracker__close")
 	always("p2", "tracker__close")
 	waitFor(t, "the server's list changes", func() bool {
@@ -150,7 +150,8 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 
 func TestSettledRowsStayUnderFocus(t *testing.T) {
 	s := newStage(t)
-	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
+	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil),
+		summary("beta", "RequiresAction", "RequiresAction", nil))
 	for _, name := range []string{"alpha", "beta"} {
 		s.answer("GET "+chats+"/"+name, http.StatusOK, fields{"status": fields{"history": fields{"version": 2},
 			"requiresAction": fields{"deadline": noon, "toolCalls": []fields{waitsFor("p-"+name, "execute",
@@ -178,7 +179,8 @@ func TestSettledRowsStayUnderFocus(t *testing.T) {
 
 func TestAnswersStayWithTheirChat(t *testing.T) {
 	s := newStage(t)
-	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil), summary("beta", "RequiresAction", "RequiresAction", nil))
+	s.list(summary("alpha", "RequiresAction", "RequiresAction", nil),
+		summary("beta", "RequiresAction", "RequiresAction", nil))
 	// Models use the ids of calls again.
 	question := waitsFor("tool-call-0", "ask_user_question", fields{})
 	question["approvalCause"] = "InputRequired"
@@ -195,8 +197,8 @@ func TestAnswersStayWithTheirChat(t *testing.T) {
 	p.Key("i")
 	const both = "document.querySelectorAll('#inbox input[type=password]').length === 2"
 	p.Until("both ask", both)
-	p.Do("for (const box of document.querySelectorAll('#inbox [type=radio][name]')) if (box.parentNode.innerText.includes('small')) " +
-		"box.click()")
+	p.Do("for (const box of document.querySelectorAll('#inbox [type=radio]')) " +
+		"if (box.parentNode.innerText.includes('small')) box.click()")
 	if n := browser.Eval[int](p, "document.querySelectorAll('#inbox :checked').length"); n != 2 {
 		t.Errorf("%d chats have a choice", n)
 	}
