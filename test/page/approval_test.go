@@ -94,8 +94,8 @@ func TestToolCanBeApprovedForChat(t *testing.T) {
 		p.Sees("[data-call=p2] button", "Approve")
 		waitFor(t, "the chat is read", func() bool { return s.times("GET "+chats+"/triage") > reads })
 	}
-	chat["spec"] = fields{"mcpServers": []fields{{"name": "tracker", "url": "https://tracker.test", "requireApproval": []string{
-		"close", "open"}}}}
+	chat["spec"] = fields{"mcpServers": []fields{{"name": "tracker", "url": "https://tracker.test",
+		"requireApproval": []string{"close", "open"}}}}
 	again("tracker__close")
 	always("p2", "tracker__close")
 	waitFor(t, "the server's list changes", func() bool {
@@ -197,9 +197,8 @@ func TestAnswersStayWithTheirChat(t *testing.T) {
 	p.Key("i")
 	const both = "document.querySelectorAll('#inbox input[type=password]').length === 2"
 	p.Until("both ask", both)
-	p.Do("for (const box of document.querySelectorAll('#inbox [type=radio][name]')) " +
-		"if (box.parentNode.innerText.includes('small')) " +
-		"box.click()")
+	p.Do("for (const box of document.querySelectorAll('#inbox [type=radio]')) " +
+		"if (box.parentNode.innerText.includes('small')) box.click()")
 	if n := browser.Eval[int](p, "document.querySelectorAll('#inbox :checked').length"); n != 2 {
 		t.Errorf("%d chats have a choice", n)
 	}
@@ -218,9 +217,10 @@ func TestAnswersStayWithTheirChat(t *testing.T) {
 	}
 }
 
-// hides lets a test hide the page, which then closes streams at once, and counts those.
+// hides lets a test hide the page, which then closes streams at once, and counts those. Silence ends none.
 const hides = `{ const later = setTimeout, get = fetch;
-	globalThis.setTimeout = (act, ms, ...more) => later(act, ms === 30000 ? 0 : ms, ...more);
+	const instead = {30000: 0, 40000: 1e9};
+	globalThis.setTimeout = (act, ms, ...more) => later(act, instead[ms] ?? ms, ...more);
 	globalThis.ended = 0;
 	globalThis.fetch = (at, how) => {
 		how?.signal?.addEventListener('abort', () => { ended += 1; });

@@ -100,6 +100,52 @@ func TestStoredFileIsSaved(t *testing.T) {
 	s.wasAsked("GET " + chats + "/triage/files/" + digest)
 }
 
+// slow lets files be read only once a test lets them.
+const slow = `{ const read = Blob.prototype.arrayBuffer;
+	window.reads = 0;
+	Blob.prototype.arrayBuffer = async function () {
+		await new Promise((resolve) => { window.release = resolve; });
+		const bytes = await read.call(this);
+		setTimeout(() => { window.reads += 1; });
+		return bytes; }; }`
+
+func TestFilesStayWithTheirChat(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("beta", "Waiting", "Answered", nil))
+	s.chat("beta", user(0, "Which?"), status("Waiting", "Answered", 1, nil))
+	s.chat("triage", user(0, "Hi."), status("Waiting", "Answered", 1, nil))
+	p := s.opened(t, slow)
+	p.Sees("article", "Hi.")
+	gives(p, dropped, "new File(['log'], 'a.log', {type: 'text/plain'})")
+	p.Until("the file is being read", "window.release")
+	p.Type("#compose", "Look.")
+	p.Key("Enter")
+	p.Click("#chats a", "beta")
+	p.Sees("article", "Which?")
+	p.Do("release()")
+	p.Until("the file is read", "reads === 1")
+	p.Gone("#files li", "a.log")
+	p.Click("#chats a", "triage")
+	p.Sees("#files li", "a.log")
+	// Enter sends the files that are still being read.
+	p.Do("release = null")
+	gives(p, pasted, "new File(['log'], 'b.log', {type: 'text/plain'})")
+	p.Until("the other file is being read", "window.release")
+	p.Key("c")
+	p.Key("Enter")
+	if n := s.times(sends); n != 0 {
+		t.Errorf("%d messages were sent without their files", n)
+	}
+	p.Do("release()")
+	got := s.wasAsked(sends)
+	if parts, _ := got["parts"].([]any); len(parts) != 3 {
+		t.Errorf("asked for was %v", got)
+	}
+	if n := s.times(sends); n != 1 {
+		t.Errorf("%d messages were sent", n)
+	}
+}
+
 func TestCommandsAreCompletedAndRun(t *testing.T) {
 	s, p := idle(t)
 	p.Key("c")
@@ -185,7 +231,7 @@ func TestHeldEnterCreatesOneChat(t *testing.T) {
 		new KeyboardEvent('keydown', {key: 'Enter', repeat: true, cancelable: true}))`)
 	p.Sees("dialog", "A new chat")
 	s.answer("POST "+chats, http.StatusForbidden, refusal("Forbidden", "you may not create chats"))
-	const twice = "for (const form of Array(2).fill(document.querySelector('dialog form'))) form.requestSubmit()"
+	const twice = "for (let i = 0; i < 2; i += 1) document.querySelector('dialog form').requestSubmit()"
 	p.Do(twice)
 	p.Sees("dialog .warning", "you may not create chats")
 	name := s.wasAsked("POST " + chats)["name"]

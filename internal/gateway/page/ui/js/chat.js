@@ -65,6 +65,7 @@ export class ChatView {
     this.stop();
     this.outbox.close();
     this.transcript.close();
+    this.composer.files.close();
     this.closed = true;
   }
 

@@ -16,7 +16,7 @@ export class Composer {
    *   failed: (words: string) => void, upload: (bytes: Uint8Array) => Promise<any>}} chat
    */
   constructor(key, send, chat) {
-    Object.assign(this, { key, deliver: send, files: new Files(chat.failed, chat.upload) });
+    Object.assign(this, { key, deliver: send, files: new Files(key, chat.failed, chat.upload) });
     this.field = byId('compose');
     this.how = byId('how');
     this.model = byId('model');
@@ -50,6 +50,7 @@ export class Composer {
 
   /** @param {string} [how] in place of what is chosen */
   send(how = this.how.value) {
+    if (this.files.wait(() => this.send(how))) return;
     const words = this.field.value;
     const files = this.files.items.length > 0;
     if (words.trim() === '' && !files) return;

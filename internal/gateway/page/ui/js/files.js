@@ -18,10 +18,22 @@ const STORED = 3.5 * 1024 * 1024;
 const inBase64 = (bytes) => Math.ceil(bytes / 3) * 4;
 const kib = (bytes) => `${Math.ceil(bytes / 1024)} KiB`;
 
+/** What is attached in each chat, and what is being read for it. A reload loses it. */
+const attached = new Map();
+/** @type {Files|null} whose files the page shows */
+let shown = null;
+
 export class Files {
-  /** @param {(words: string) => void} failed @param {(bytes: Uint8Array) => Promise<any>} upload of a file that is too large for a message */
-  constructor(failed, upload) {
-    Object.assign(this, { failed, upload, items: [] });
+  /**
+   * @param {string} key of the chat @param {(words: string) => void} failed
+   * @param {(bytes: Uint8Array) => Promise<any>} upload of a file that is too large for a message
+   */
+  constructor(key, failed, upload) {
+    /** @type {{items: any[], reading: Promise<boolean>|null}} */
+    this.of = attached.get(key) ?? { items: [], reading: null };
+    attached.set(key, this.of);
+    Object.assign(this, { failed, upload });
+    shown = this;
     byId('file').onchange = (event) => { this.add(event.target.files); event.target.value = ''; };
     byId('compose').onpaste = (event) => this.add(event.clipboardData?.files);
     const chat = byId('chat');
@@ -34,24 +46,53 @@ export class Files {
     this.#show();
   }
 
+  close() {
+    shown = null;
+  }
+
+  get items() {
+    return this.of.items;
+  }
+
+  /**
+   * Runs a function once all files are read, if each is attached and the chat is still shown then.
+   * @param {() => void} act @returns {boolean} whether it waits
+   */
+  wait(act) {
+    this.of.reading?.then((all) => { if (all && shown === this) act(); });
+    return this.of.reading !== null;
+  }
+
   /** @param {FileList|undefined|null} list */
-  async add(list) {
-    for (const file of list ?? []) {
+  add(list) {
+    const files = [...(list ?? [])];
+    if (files.length === 0) return;
+    const reading = Promise.resolve(this.of.reading ?? true).then(async (all) => await this.#read(files) && all).finally(() => {
+      if (this.of.reading === reading) this.of.reading = null;
+    });
+    this.of.reading = reading;
+  }
+
+  /** @param {File[]} files @returns {Promise<boolean>} whether all are attached */
+  async #read(files) {
+    let all = true;
+    for (const file of files) {
       try {
         const content = await this.#content(file);
         this.items.push({ name: file.name.replace(/[\\/]/g, '_').slice(-255),
           mediaType: (file.type || 'text/plain').split(';')[0].toLowerCase(), ...content });
       } catch (why) {
         this.failed(`${plain(file.name)} was not attached: ${why.message}`);
+        all = false;
       }
       this.#show();
     }
+    return all;
   }
 
   /** The parts of the message, which leave the composer. */
   take() {
-    const parts = this.items.map((file) => ({ type: 'File', file }));
-    this.items = [];
+    const parts = this.items.splice(0).map((file) => ({ type: 'File', file }));
     this.#show();
     return parts;
   }
@@ -74,10 +115,11 @@ export class Files {
   }
 
   #show() {
+    if (shown?.of !== this.of) return;
     byId('files').replaceChildren(...this.items.map((file) => el('li', {},
       file.data && IMAGES.includes(file.mediaType) && el('img', { src: `data:${file.mediaType};base64,${file.data}`, alt: '' }), plain(file.name), ' ',
       button('Remove', () => {
-        this.items = this.items.filter((other) => other !== file);
+        this.items.splice(this.items.indexOf(file), 1);
         this.#show();
       }, { class: 'quiet', 'aria-label': `Remove ${plain(file.name)}` }))));
   }
