@@ -46,8 +46,7 @@ var (
 )
 
 // describeStreams describes the streams, which the gateway serves itself.
-func (a *api) describeStreams() {
-	described := a.huma.OpenAPI()
+func describeStreams(described *huma.OpenAPI) {
 	registry := described.Components.Schemas
 	list := described.Paths["/v1beta1/namespaces/{namespace}/chats"].Get
 	namespace, refusal := list.Parameters[0], list.Responses["default"]

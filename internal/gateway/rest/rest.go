@@ -80,7 +80,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.steering()
 	archives{a, o.Archive}.register()
 	files{o.Files, a, o.Archive}.register()
-	a.describeStreams()
+	describeStreams(a.huma.OpenAPI())
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()
 }
