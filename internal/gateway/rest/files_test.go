@@ -58,7 +58,7 @@ func openFiles(t *testing.T, role string, change ...func(*rest.Options)) (*door,
 				list, err := own.Quotas(namespace).List(ctx, metav1.ListOptions{})
 				return list.Items, err
 			},
-			Limit: 40 << 20,
+			Limit: 4 << 20,
 		}
 	})...)
 	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
@@ -77,7 +77,7 @@ func at(chat, content string) string {
 func TestFileIsUploadedAndReadWithCallersRights(t *testing.T) {
 	t.Parallel()
 	d, _ := openFiles(t, "parley-chat-user")
-	content := strings.Repeat("<html>", 1<<20)
+	content := strings.Repeat("<html>", 1<<19)
 	for range 2 {
 		d.does(http.StatusNoContent, "PUT", at("c", content), content)
 	}
@@ -174,11 +174,11 @@ func TestRefusedUploadIsAnsweredBeforeItsBody(t *testing.T) {
 func TestQuotaLimitsStoredFiles(t *testing.T) {
 	t.Parallel()
 	d, _ := openFiles(t, "parley-chat-user")
-	large := strings.Repeat("x", 30<<20)
+	large := strings.Repeat("x", 3<<20)
 	d.does(http.StatusNoContent, "PUT", at("c", large), large)
 	d.does(http.StatusNoContent, "PUT", at("c", large), large) // It takes no more than once.
 	d.refuses(http.StatusForbidden, "StoredFilesExceeded",
-		"--max-stored-files allows 40Mi of files in namespace "+d.namespace, "PUT", at("d", large), large)
+		"--max-stored-files allows 4Mi of files in namespace "+d.namespace, "PUT", at("d", large), large)
 	for name, limit := range map[string]string{"b": "5", "a": "1Gi"} {
 		d.create(&v1beta1.ChatQuota{ObjectMeta: d.meta(name),
 			Spec: v1beta1.ChatQuotaSpec{StoredFiles: new(resource.MustParse(limit))}})
