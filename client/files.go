@@ -34,7 +34,7 @@ func UploadFile(ctx context.Context, n Namespace, chat string, content []byte) (
 	return stored, response.Body.Close()
 }
 
-// ReadArchivedFile returns the content of a file of an archived chat.
+// ReadArchivedFile returns the content of a file of an archived chat. It fails if the content does not have the digest.
 func ReadArchivedFile(ctx context.Context, n Namespace, chat, uid, digest string) ([]byte, error) {
 	path, err := n.archivePath(chat, uid)
 	if err != nil {
@@ -48,6 +48,9 @@ func ReadArchivedFile(ctx context.Context, n Namespace, chat, uid, digest string
 	content, err := io.ReadAll(io.LimitReader(response.Body, v1beta1.MaxStoredFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading file %s of the archive of chat %s: %w", digest, chat, err)
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != digest {
+		return nil, fmt.Errorf("reading file %s of the archive of chat %s: the content differs", digest, chat)
 	}
 	return content, nil
 }

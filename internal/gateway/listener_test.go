@@ -148,7 +148,7 @@ func (l *listener) wait(what string, found func(event) bool) []event {
 		case <-timeout:
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.in.t.Fatalf("waited in vain for %s; got %v; the connection ended with %q", what, events, l.ended)
+			l.in.t.Fatalf("the wait for %s timed out; got %v; the connection ended with %q", what, events, l.ended)
 		}
 	}
 }

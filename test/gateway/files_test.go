@@ -50,7 +50,8 @@ func TestGenerationPodReadsUploadedFile(t *testing.T) {
 	check.OK(t, os.WriteFile(file, []byte(cluster.Token(t, w.namespace, podspec.ServiceAccount, token.Audience)), 0o600))
 	reader := sources.New(sources.Options{Now: time.Now,
 		Gateway: &sources.Gateway{URL: w.gateway.URL, TokenFile: file, HTTP: &http.Client{}}})
-	read := reader.Files(t.Context(), w.namespace, []v1beta1.ChatMessage{*message})
+	read, err := reader.Files(t.Context(), w.namespace, []v1beta1.ChatMessage{*message})
+	check.OK(t, err)
 	if got := read[prompt.FileKey{Message: "m"}]; got.Problem != "" || !bytes.Equal(got.Data, content) {
 		t.Errorf("read %d bytes: %s", len(got.Data), got.Problem)
 	}

@@ -75,14 +75,24 @@ func Add(costs []v1beta1.Cost, more v1beta1.Cost) []v1beta1.Cost {
 
 // Total is both costs together, in however many currencies they are: unlike Add it leaves none out.
 func Total(costs, more []v1beta1.Cost) []v1beta1.Cost {
+	return merged(costs, more, func(a, b int64) int64 { return a + min(b, math.MaxInt64-a) })
+}
+
+// Newer is the newer one of two readings of costs that only grow: the larger amount of each currency.
+func Newer(costs, others []v1beta1.Cost) []v1beta1.Cost {
+	return merged(costs, others, func(a, b int64) int64 { return max(a, b) })
+}
+
+// merged has the currencies of both costs. The amounts of a currency that is in both are combined.
+func merged(costs, others []v1beta1.Cost, combine func(a, b int64) int64) []v1beta1.Cost {
 	costs = slices.Clone(costs)
-	for _, c := range more {
+	for _, c := range others {
 		i := slices.IndexFunc(costs, func(of v1beta1.Cost) bool { return of.Currency == c.Currency })
 		if i < 0 {
 			costs = append(costs, c)
 			continue
 		}
-		costs[i].MicroUnits += min(c.MicroUnits, math.MaxInt64-costs[i].MicroUnits)
+		costs[i].MicroUnits = combine(costs[i].MicroUnits, c.MicroUnits)
 	}
 	return costs
 }
@@ -91,20 +101,6 @@ func Total(costs, more []v1beta1.Cost) []v1beta1.Cost {
 func Sum(costs, more []v1beta1.Cost) []v1beta1.Cost {
 	for _, c := range more {
 		costs = Add(costs, c)
-	}
-	return costs
-}
-
-// Newer is the newer one of two readings of costs that only grow: the larger amount of each currency.
-func Newer(costs, others []v1beta1.Cost) []v1beta1.Cost {
-	costs = slices.Clone(costs)
-	for _, c := range others {
-		i := slices.IndexFunc(costs, func(of v1beta1.Cost) bool { return of.Currency == c.Currency })
-		if i < 0 {
-			costs = append(costs, c)
-			continue
-		}
-		costs[i].MicroUnits = max(costs[i].MicroUnits, c.MicroUnits)
 	}
 	return costs
 }

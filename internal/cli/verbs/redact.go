@@ -57,7 +57,7 @@ func newRedact(o *options) *cobra.Command {
 			}
 			r := &cluster.Redaction{Namespace: s.Namespace, Client: untyped, Text: text, DryRun: dryRun}
 			err = redactFamily(cmd.Context(), s, r, args[0])
-			if err == nil || errors.Is(err, errNoText) {
+			if err == nil || errors.Is(err, errNoText) || exitCode(err) == exitNotFound { // Its retention may have deleted it.
 				noteArchives(cmd.Context(), s, args[0])
 			}
 			return err
@@ -226,8 +226,12 @@ func redactArchive(ctx context.Context, s *session, n client.Namespace, name, te
 		reportRedaction(s, "archives/"+a.Chat, []string{"index entry"}, dryRun)
 	}
 	switch {
-	case len(r.Left) > 0 && !dryRun:
-		return fmt.Errorf("the text is still in %s: these fields cannot be changed, so delete the archive",
+	case len(r.Left) > 0:
+		is := "is still"
+		if dryRun {
+			is = "would still be"
+		}
+		return fmt.Errorf("the text %s in %s: these fields cannot be changed, so delete the archive", is,
 			strings.Join(r.Left, ", "))
 	case !r.Changed:
 		return errNoText

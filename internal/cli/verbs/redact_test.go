@@ -65,6 +65,8 @@ func TestRedactRemovesTextOfArchives(t *testing.T) {
 		t.Errorf("the archive is %s", text)
 	}
 	p.archived("secret-name", "u1", "Why")
+	redact("secret-name\n", "secret-name", "--dry-run").exits(exitFailed,
+		"would still be in chats/secret-name metadata.name")
 	redact("secret-name\n", "secret-name").exits(exitFailed, "still in chats/secret-name metadata.name")
 }
 
@@ -73,10 +75,14 @@ func TestRedactNamesArchivesOfTheChat(t *testing.T) {
 	p := newPerson(t)
 	p.write("m", "The password is hunter2-2026.")
 	p.archived("triage", "u1", "Why")
-	redact := func() *command {
-		return p.start("token", "hunter2-2026\n", "--gateway", p.gateway, "redact", "triage")
+	p.archived("gone", "u2", "Why")
+	redact := func(chat string) *command {
+		return p.start("token", "hunter2-2026\n", "--gateway", p.gateway, "redact", chat)
 	}
-	redact().shows("chatmessages/m redacted: spec.content\n", "An archive of chat triage may have the text, too: ",
+	redact("triage").shows("chatmessages/m redacted: spec.content\n", "An archive of chat triage may have the text, too: ",
 		"archives redact triage/u1")
-	redact().exits(exitFailed, "the text was not found")
+	redact("triage").exits(exitFailed, "the text was not found")
+	gone := redact("gone")
+	gone.exits(exitNotFound, "has no chat gone")
+	check.Contains(t, gone.errOut.String(), "archives redact gone/u2")
 }

@@ -55,8 +55,8 @@ func TestArchivesAreReadWithTheCallersRights(t *testing.T) {
 	d.refuses(http.StatusNotFound, "NotFound", "no such archive", "GET", "/archives/old/u2", "")
 	d.refuses(http.StatusBadRequest, "BadRequest", "created", "GET", "/archives?created=yesterday", "")
 	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-admin", "DELETE", "/archives/old/u1", "")
-	d.account("nobody")
-	d.token = d.tokenOf("nobody")
+	d.account("outsider")
+	d.token = d.tokenOf("outsider")
 	for _, path := range []string{"/archives", "/archives/old/u1"} {
 		d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", path, "")
 	}
@@ -136,8 +136,8 @@ func TestArchivedFileIsReadWithCallersRights(t *testing.T) {
 		got.header.Get("Content-Disposition") != "attachment" {
 		t.Errorf("got %s, %v", got.text, got.header)
 	}
-	d.account("nobody")
-	d.token = d.tokenOf("nobody")
+	d.account("outsider")
+	d.token = d.tokenOf("outsider")
 	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", path, "")
 }
 

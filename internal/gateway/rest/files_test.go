@@ -94,8 +94,8 @@ func TestFileIsUploadedAndReadWithCallersRights(t *testing.T) {
 		d.refuses(http.StatusNotFound, "NotFound", "no chat e", "GET", at("e", content), "")
 		d.refuses(http.StatusForbidden, "Forbidden", "", "PUT", at("c", content), content)
 	}
-	d.account("nobody")
-	d.token = d.tokenOf("nobody")
+	d.account("outsider")
+	d.token = d.tokenOf("outsider")
 	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-viewer", "GET", at("c", content), "")
 	d.refuses(http.StatusForbidden, "Forbidden", "parley-chat-user", "PUT", at("c", content), content)
 	d.token = ""

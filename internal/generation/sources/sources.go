@@ -87,9 +87,10 @@ func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1be
 }
 
 // Files reads the files that the messages refer to, the newest first within the limits of a prompt. A file without
-// content has a problem.
+// content has a problem. It fails with a GatewayError if the gateway does not hand out the stored ones: the model would
+// answer without them.
 func (r *Reader) Files(ctx context.Context, namespace string,
-	messages []v1beta1.ChatMessage) map[prompt.FileKey]prompt.File {
+	messages []v1beta1.ChatMessage) (map[prompt.FileKey]prompt.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
 	maps, files, room := r.configMaps(namespace), map[prompt.FileKey]prompt.File{}, prompt.MaxFilesBytes
@@ -99,39 +100,42 @@ func (r *Reader) Files(ctx context.Context, namespace string,
 			if file == nil || messages[i].Spec.Role != v1beta1.RoleUser {
 				continue
 			}
-			f := r.file(ctx, maps, messages[i].Spec.ChatRef.Name, file, room)
+			f, err := r.file(ctx, maps, messages[i].Spec.ChatRef.Name, file, room)
+			if err != nil {
+				return nil, err
+			}
 			room -= len(f.Data)
 			files[prompt.FileKey{Message: messages[i].Name, Part: j}] = f
 		}
 	}
-	return files
+	return files, nil
 }
 
 // file is the file if there is room. A file that the provider fetches takes none.
 func (r *Reader) file(ctx context.Context, maps *configMaps, chat string, file *v1beta1.MessageFile,
-	room int) prompt.File {
+	room int) (prompt.File, error) {
 	if file.URL != "" {
 		if f := r.notFetched(file.URL); f != nil {
-			return *f
+			return *f, nil
 		}
 	}
 	switch {
 	case room <= 0:
-		return prompt.File{Problem: "newer files took the room"}
+		return prompt.File{Problem: "newer files took the room"}, nil
 	case len(file.Data) > 0:
-		return prompt.InPlace(file)
+		return prompt.InPlace(file), nil
 	case file.ConfigMapKeyRef != nil:
 		value, why := maps.value(ctx, *file.ConfigMapKeyRef)
 		if why != "" {
 			why = "ConfigMap " + file.ConfigMapKeyRef.Name + ": " + why
 		}
-		return prompt.File{Data: value, Problem: why}
+		return prompt.File{Data: value, Problem: why}, nil
 	case file.URL != "":
-		return r.fetch(ctx, file.URL)
+		return r.fetch(ctx, file.URL), nil
 	case file.Stored != nil:
 		return r.stored(ctx, maps.namespace, chat, file.Stored)
 	}
-	return prompt.File{}
+	return prompt.File{}, nil
 }
 
 // configMaps reads each ConfigMap once.

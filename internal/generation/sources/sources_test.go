@@ -146,10 +146,11 @@ func TestNewestFilesAreReadWhileRoomLasts(t *testing.T) {
 	server, asked := host(t)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 
-	files := r.Files(t.Context(), "ns", []v1beta1.ChatMessage{
+	files, err := r.Files(t.Context(), "ns", []v1beta1.ChatMessage{
 		message("old", v1beta1.MessageFile{URL: server.URL + "/here"}), message("full", v1beta1.MessageFile{Data: full}),
 		message("new", v1beta1.MessageFile{URL: server.URL + "/a"}),
 	})
+	check.OK(t, err)
 	check.Equal(t, "the new file", "content", string(files[prompt.FileKey{Message: "new"}].Data))
 	check.Equal(t, "the old file", "newer files took the room", files[prompt.FileKey{Message: "old"}].Problem)
 	check.Equal(t, "requests for it", 0, asked("/here"))
@@ -163,9 +164,10 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestURLThatIsHandedOnNeedsNoRoom(t *testing.T) {
-	files := reader().Files(t.Context(), "ns", []v1beta1.ChatMessage{
+	files, err := reader().Files(t.Context(), "ns", []v1beta1.ChatMessage{
 		message("0", v1beta1.MessageFile{URL: "https://files.example.com/a"}),
 		message("1", v1beta1.MessageFile{Data: full})})
+	check.OK(t, err)
 	check.Equal(t, "the URL", "https://files.example.com/a", files[prompt.FileKey{Message: "0"}].URL)
 }
 

@@ -30,30 +30,53 @@ type Gateway struct {
 	HTTP *http.Client
 }
 
-// stored is the content of a stored file, or a problem.
-func (r *Reader) stored(ctx context.Context, namespace, chat string, file *v1beta1.StoredFile) prompt.File {
+// GatewayError means that the gateway cannot be reached, or does not answer for a file.
+type GatewayError struct{ Err error }
+
+// Error implements error.
+func (e *GatewayError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *GatewayError) Unwrap() error { return e.Err }
+
+// answerError is the status of an answer of the gateway that says nothing about the file.
+type answerError int
+
+func (e answerError) Error() string { return fmt.Sprintf("the gateway answered %d", int(e)) }
+
+// isFinal reports whether it is of no use to ask again at once.
+func isFinal(err error) bool {
+	_, isProblem := errors.AsType[problem](err)
+	status, isAnswer := errors.AsType[answerError](err)
+	return isProblem || isAnswer && status < http.StatusInternalServerError && status != http.StatusTooManyRequests
+}
+
+// stored is the content of a stored file, or a problem. The error is a GatewayError.
+func (r *Reader) stored(ctx context.Context, namespace, chat string, file *v1beta1.StoredFile) (prompt.File, error) {
 	switch {
 	case r.options.Gateway == nil:
-		return prompt.File{Problem: "the installation stores no files"}
+		return prompt.File{Problem: "the installation stores no files"}, nil
 	case file.Size > prompt.MaxFileBytes:
-		return prompt.File{Problem: tooLarge}
+		return prompt.File{Problem: tooLarge}, nil
 	}
 	at := fmt.Sprintf("%s/v1beta1/namespaces/%s/chats/%s/files/%s", strings.TrimSuffix(r.options.Gateway.URL, "/"),
 		url.PathEscape(namespace), url.PathEscape(chat), url.PathEscape(file.SHA256))
 	if data, ok := r.fetched.get(at, r.options.Now()); ok {
-		return prompt.File{Data: data}
+		return prompt.File{Data: data}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	isFinal := func(err error) bool { _, is := errors.AsType[problem](err); return is }
 	data, err := retry.Do(ctx, retry.APIServer, func(ctx context.Context) ([]byte, error) {
 		return r.options.Gateway.read(ctx, at, file.SHA256)
 	}, isFinal)
+	if p, ok := errors.AsType[problem](err); ok {
+		return prompt.File{Problem: string(p)}, nil
+	}
 	if err != nil {
-		return prompt.File{Problem: problemOf(err)}
+		return prompt.File{}, &GatewayError{err}
 	}
 	r.fetched.put(at, data, r.options.Now())
-	return prompt.File{Data: data}
+	return prompt.File{Data: data}, nil
 }
 
 // read asks the gateway once.
@@ -75,10 +98,8 @@ func (g *Gateway) read(ctx context.Context, at, digest string) ([]byte, error) {
 	switch {
 	case response.StatusCode == http.StatusNotFound:
 		return nil, problem("it was not uploaded for this chat, or is deleted")
-	case response.StatusCode >= http.StatusInternalServerError, response.StatusCode == http.StatusTooManyRequests:
-		return nil, fmt.Errorf("the gateway answered %d", response.StatusCode)
 	case response.StatusCode != http.StatusOK:
-		return nil, problem(fmt.Sprintf("the gateway answered %d", response.StatusCode))
+		return nil, answerError(response.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, prompt.MaxFileBytes+1))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -56,12 +57,18 @@ func TestStoredFileIsReadFromGateway(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	check.OK(t, os.WriteFile(token, []byte("secret\n"), 0o600))
 	r := New(Options{Gateway: &Gateway{URL: gateway.URL + "/", TokenFile: token, HTTP: gateway.Client()}, Now: time.Now})
-	read := func(namespace, digest string, size int64) prompt.File {
+	ask := func(namespace, digest string, size int64) (prompt.File, error) {
 		messages := storedAs("content", size)
 		if digest != "" {
 			messages[0].Spec.Parts[0].File.Stored.SHA256 = strings.Repeat(digest, 64)
 		}
-		return r.Files(t.Context(), namespace, messages)[prompt.FileKey{Message: "m", Part: 0}]
+		files, err := r.Files(t.Context(), namespace, messages)
+		return files[prompt.FileKey{Message: "m", Part: 0}], err
+	}
+	read := func(namespace, digest string, size int64) prompt.File {
+		f, err := ask(namespace, digest, size)
+		check.OK(t, err)
+		return f
 	}
 	for range 2 { // It is asked for once more after the error, and then kept.
 		check.Equal(t, "file", prompt.File{Data: []byte("content")}, read("ns", "", 7))
@@ -71,14 +78,19 @@ func TestStoredFileIsReadFromGateway(t *testing.T) {
 		got     prompt.File
 		problem string
 	}{
-		"unknown":     {read("ns", "c", 7), "it was not uploaded for this chat, or is deleted"},
-		"damaged":     {read("ns", "a", 7), "its content is not what was uploaded"},
-		"longer":      {read("ns", "b", 7), tooLarge},
-		"too large":   {read("ns", "", prompt.MaxFileBytes+1), tooLarge},
-		"not allowed": {read("other", "", 7), "the gateway answered 403"},
+		"unknown":   {read("ns", "c", 7), "it was not uploaded for this chat, or is deleted"},
+		"damaged":   {read("ns", "a", 7), "its content is not what was uploaded"},
+		"longer":    {read("ns", "b", 7), tooLarge},
+		"too large": {read("ns", "", prompt.MaxFileBytes+1), tooLarge},
 	} {
 		check.Equal(t, name, prompt.File{Problem: c.problem}, c.got)
 	}
+	before := requests.Load()
+	_, err := ask("other", "", 7)
+	if _, ok := errors.AsType[*GatewayError](err); !ok || err.Error() != "the gateway answered 403" {
+		t.Errorf("a refused request fails with %v", err)
+	}
+	check.Equal(t, "requests that were refused", before+1, requests.Load())
 	r.options.Gateway = nil
 	check.Equal(t, "no gateway", prompt.File{Problem: "the installation stores no files"}, read("ns", "", 7))
 }

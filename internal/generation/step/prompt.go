@@ -42,7 +42,7 @@ func (p *Performer) prompt(
 		in.Skills, err = p.skills(ctx)
 	}
 	if err == nil {
-		in.Files = from.Files(ctx, namespace, view)
+		in.Files, err = from.Files(ctx, namespace, view)
 	}
 	switch {
 	case Interrupted(ctx):
@@ -63,7 +63,7 @@ func (p *Performer) skills(ctx context.Context) (string, error) {
 	return skill.Index(skill.OfChat, all, false), err
 }
 
-// sourcesError explains why instructions or skills could not be read.
+// sourcesError explains why instructions, skills or stored files could not be read.
 func sourcesError(chat *v1beta1.Chat, err error) *v1beta1.GenerationError {
 	e := &v1beta1.GenerationError{
 		Reason: v1beta1.ErrorInternal, Message: fmt.Sprintf("The instructions of chat %s could not be read", chat.Name),
@@ -78,6 +78,11 @@ func sourcesError(chat *v1beta1.Chat, err error) *v1beta1.GenerationError {
 		e.Message = fmt.Sprintf("ConfigMap %s%s, which chat %s names in %s, cannot be used: %s",
 			missing.ConfigMap, key, chat.Name, missing.Field, missing.Why)
 		e.Advice = "Create it, or mark the entry as optional, then send a message to continue"
+	}
+	if gateway, ok := errors.AsType[*sources.GatewayError](err); ok {
+		e.Message = fmt.Sprintf("The stored files of chat %s could not be read: %v", chat.Name, gateway)
+		e.Advice = "Check that the gateway runs, and that generation pods can reach it and trust its certificate"
+		e.Retryable = true
 	}
 	return e
 }

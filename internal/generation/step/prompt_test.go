@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
@@ -92,6 +95,13 @@ func TestMissingConfigMapSaysWhatToCreate(t *testing.T) {
 		check.Contains(t, e.Text(), want)
 		check.Equal(t, "calls of the model", 0, len(c.Bodies("")))
 	}
+}
+
+func TestUnreadableStoredFileIsRetried(t *testing.T) {
+	chat := chattest.Chat("c")
+	err := fmt.Errorf("reading files: %w", &sources.GatewayError{Err: errors.New("it is away")})
+	check.Equal(t, "retried, others", []bool{true, false}, []bool{sourcesError(chat, err).Retryable,
+		sourcesError(chat, errors.New("no such key")).Retryable})
 }
 
 func TestRefusedReadOfInstructionsIsTriedAgain(t *testing.T) {
