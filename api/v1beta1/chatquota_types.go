@@ -3,10 +3,7 @@
 
 package v1beta1
 
-import (
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Defaults of the limits that no quota sets.
 const (
@@ -50,9 +47,13 @@ type ChatQuotaSpec struct {
 	Generating GeneratingLimits `json:"generating,omitzero"`
 
 	// storedFiles is how many bytes the files of the namespace's chats may have in the object storage, such as 5Gi. The
-	// gateway refuses an upload beyond it. If no ChatQuota sets it, the gateway's --max-stored-files counts.
+	// gateway refuses an upload beyond it, and with 0 each one. If no ChatQuota sets it, the gateway's --max-stored-files
+	// counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",message="storedFiles is a quantity of bytes, 0 or more, such as 5Gi"
 	// +optional
-	StoredFiles *resource.Quantity `json:"storedFiles,omitempty"`
+	StoredFiles string `json:"storedFiles,omitempty"`
 }
 
 // ChatQuotaStatus says whether the quota is in force.

@@ -69,7 +69,7 @@ type StoredFile struct {
 	// sha256 is the digest of the content in 64 hexadecimal digits, in lower case.
 	// +kubebuilder:validation:MinLength=64
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="sha256 is 64 hexadecimal digits in lower case, as sha256sum prints them"
 	// +required
 	SHA256 string `json:"sha256"`
 

@@ -123,7 +123,7 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 		"a stored file that is too large": {message(file(v1beta1.MessageFile{Stored: &v1beta1.StoredFile{
 			SHA256: strings.Repeat("a", 64), Size: v1beta1.MaxStoredFileBytes + 1}})), "3670016"},
 		"a stored file without a digest": {message(file(v1beta1.MessageFile{Stored: &v1beta1.StoredFile{
-			SHA256: strings.Repeat("A", 64), Size: 1}})), "sha256"},
+			SHA256: strings.Repeat("A", 64), Size: 1}})), "sha256 is 64 hexadecimal digits in lower case"},
 		"a file of a strange type":      {message(file(v1beta1.MessageFile{Data: "YQ==", MediaType: "image"})), "mediaType"},
 		"a file whose name is a path":   {message(file(v1beta1.MessageFile{Data: "YQ==", Name: "a/b"})), "name"},
 		"a file whose URL has a key":    {message(file(v1beta1.MessageFile{URL: "https://u:p@a/b"})), "url"},
@@ -256,8 +256,10 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			s.Provider = v1beta1.ProviderAnthropic
 			s.Transport = v1beta1.TransportResponses
 		}), "transport can only be set"},
-		"a quota that says nothing": {chatQuota(ns, "q", nil, nil), "set generating, storedFiles or both"},
-		"a quota below zero":        {chatQuota(ns, "q", new(int32(-1)), nil), "spec.generating.chats"},
+		"a quota that says nothing":  {chatQuota(ns, "q", nil, nil), "set generating, storedFiles or both"},
+		"a quota below zero":         {chatQuota(ns, "q", new(int32(-1)), nil), "spec.generating.chats"},
+		"files of less than nothing": {filesQuota(ns, "-1"), "storedFiles is a quantity of bytes, 0 or more, such as 5Gi"},
+		"files of no quantity":       {filesQuota(ns, "lots"), "storedFiles is a quantity of bytes, 0 or more, such as 5Gi"},
 		"a quota of another cluster": {&v1beta1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 			"a ClusterChatQuota must be named default: there is one for the whole cluster"},
 		"a cluster quota with an empty limit": {&v1beta1.ClusterChatQuota{

@@ -24,6 +24,12 @@ func chatQuota(ns, name string, chats, subChats *int32) *v1beta1.ChatQuota {
 	}
 }
 
+// filesQuota limits the stored files.
+func filesQuota(ns, limit string) *v1beta1.ChatQuota {
+	return &v1beta1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: ns},
+		Spec: v1beta1.ChatQuotaSpec{StoredFiles: limit}}
+}
+
 // allow creates a quota for chats without a parent, and waits until it is in force.
 func allow(t *testing.T, ns, name string, chats int32) {
 	t.Helper()

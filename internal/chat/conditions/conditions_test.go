@@ -9,7 +9,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -327,7 +326,7 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 func TestQuotaOfFilesReportsTheSmallest(t *testing.T) {
 	all := make([]v1beta1.ChatQuota, 3)
 	for i, limit := range []string{"10Gi", "5Gi", "5Gi"} {
-		all[i].Name, all[i].Spec.StoredFiles = string(rune('a'+i)), new(resource.MustParse(limit))
+		all[i].Name, all[i].Spec.StoredFiles = string(rune('a'+i)), limit
 	}
 	const counts = "Limits in force: 500 chats and 1000 sub-chats generating at once, and 5Gi of stored files"
 	for i, want := range []string{

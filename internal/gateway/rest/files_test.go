@@ -18,7 +18,6 @@ import (
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -179,11 +178,11 @@ func TestQuotaLimitsStoredFiles(t *testing.T) {
 	d.does(http.StatusNoContent, "PUT", at("c", large), large) // It takes no more than once.
 	d.refuses(http.StatusForbidden, "StoredFilesExceeded",
 		"--max-stored-files allows 4Mi of files in namespace "+d.namespace, "PUT", at("d", large), large)
-	for name, limit := range map[string]string{"b": "5", "a": "1Gi"} {
+	for name, limit := range map[string]string{"b": "0", "a": "1Gi"} {
 		d.create(&v1beta1.ChatQuota{ObjectMeta: d.meta(name),
-			Spec: v1beta1.ChatQuotaSpec{StoredFiles: new(resource.MustParse(limit))}})
+			Spec: v1beta1.ChatQuotaSpec{StoredFiles: limit}})
 	}
-	d.refuses(http.StatusForbidden, "StoredFilesExceeded", "ChatQuota b allows 5 of files", "PUT", at("d", "x"), "x")
+	d.refuses(http.StatusForbidden, "StoredFilesExceeded", "ChatQuota b allows 0 of files", "PUT", at("d", "x"), "x")
 	var quota v1beta1.ChatQuota
 	quota.ObjectMeta = d.meta("b")
 	check.OK(t, cluster.Client.Delete(t.Context(), &quota))

@@ -89,15 +89,16 @@ func (l Limit) and(n *int32, quota string) Limit {
 func StoredFiles(quotas []v1beta1.ChatQuota) (limit *resource.Quantity, quota string) {
 	for i := range quotas {
 		q := &quotas[i]
-		if q.Spec.StoredFiles == nil {
+		if q.Spec.StoredFiles == "" {
 			continue
 		}
+		own, _ := resource.ParseQuantity(q.Spec.StoredFiles) // The API server accepts nothing else.
 		if limit != nil {
-			if order := q.Spec.StoredFiles.Cmp(*limit); order > 0 || order == 0 && q.Name > quota {
+			if order := own.Cmp(*limit); order > 0 || order == 0 && q.Name > quota {
 				continue
 			}
 		}
-		limit, quota = q.Spec.StoredFiles, q.Name
+		limit, quota = &own, q.Name
 	}
 	return limit, quota
 }
