@@ -34,15 +34,20 @@ const AnnotationRedacting = "parley.dev/redacting"
 const AnnotationRestoring = "parley.dev/restoring"
 
 // AnnotationRestoredFrom on a Chat, a ChatMessage or a ToolApproval is the UID that the object had in the backup from
-// which it was restored. Only users who may restore chats can set it, and only on a new object.
+// which it was restored; on a ChatMessage of a fork it is the UID of the message that it is a copy of. Only users who
+// may restore chats, and the manager, can set it, and only on a new object.
 const AnnotationRestoredFrom = "parley.dev/restored-from"
 
 // IsRestoring reports whether the chat is held because a restore has not finished.
 func (c *Chat) IsRestoring() bool { return c.Annotations[AnnotationRestoring] != "" }
 
+// IsForking reports whether the chat is held because it does not have the history yet that spec.fork names.
+func (c *Chat) IsForking() bool { return c.Spec.Fork != nil && c.Status.History.Version == 0 }
+
 // ChatSpec is what a person wants of a chat.
 // +kubebuilder:validation:XValidation:rule="!has(self.parentRef) || (!has(self.workspace) && !has(self.retention) && (!has(self.mode) || self.mode != 'Plan'))",messageExpression="has(self.workspace) ? 'a sub-chat shares the workspace of the chat above it: set workspace there' : has(self.retention) ? 'a sub-chat is deleted with the chat above it: set retention there' : 'a sub-chat proposes no plans: set mode to Explore, or leave it out'"
-// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && has(self.parentRef) == has(oldSelf.parentRef)",messageExpression="has(self.parentRef) != has(oldSelf.parentRef) ? 'parentRef cannot change: create a new chat' : has(self.prompt) ? 'prompt can only be given when the chat is created: continue with a ChatMessage' : 'prompt starts the chat and cannot change afterwards: continue with a ChatMessage'"
+// +kubebuilder:validation:XValidation:rule="!has(self.fork) || !has(self.parentRef)",message="a sub-chat cannot be a fork: leave parentRef out, or let a model start the sub-chat"
+// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && has(self.parentRef) == has(oldSelf.parentRef) && has(self.fork) == has(oldSelf.fork)",messageExpression="has(self.fork) != has(oldSelf.fork) ? 'fork can only be given when the chat is created: create a new chat' : has(self.parentRef) != has(oldSelf.parentRef) ? 'parentRef cannot change: create a new chat' : has(self.prompt) ? 'prompt can only be given when the chat is created: continue with a ChatMessage' : 'prompt starts the chat and cannot change afterwards: continue with a ChatMessage'"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(oldSelf.workspace) || (has(self.workspace.podRef) == has(oldSelf.workspace.podRef) && has(self.workspace.warmPoolRef) == has(oldSelf.workspace.warmPoolRef) && (!has(self.workspace.warmPoolRef) || self.workspace.warmPoolRef == oldSelf.workspace.warmPoolRef))",message="a workspace cannot move between a template, a pool and a pod, nor to another pool: its files would stay behind. Create a new chat"
 type ChatSpec struct {
 	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
@@ -52,6 +57,14 @@ type ChatSpec struct {
 	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.matches(r'[^\\s\\pZ\\pC]')",optionalOldSelf=true,message="prompt is blank: say something, or leave it out"
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
+
+	// fork makes the chat continue another chat of the namespace from one of its messages: it begins with a copy of the
+	// history up to that message, and then takes up its prompt and its messages. Only the conversation is copied: no
+	// settings, no workspace and no sub-chats. It requires permission to read that chat and its messages. It cannot
+	// change.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fork cannot change: create a new chat"
+	// +optional
+	Fork *ForkSource `json:"fork,omitempty"`
 
 	// The limit of the title is a rule, because an API server calls the characters of a maxLength bytes. The maxLength
 	// only bounds the cost of the rule.
@@ -100,6 +113,23 @@ type ChatSpec struct {
 	// one begins. Messages wait. Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+}
+
+// ForkSource is the place in another chat that a fork continues from.
+type ForkSource struct {
+	// chat is the name of that Chat. It may be deleted once the fork has its history.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
+	// +required
+	Chat string `json:"chat"`
+
+	// message is the name of the last ChatMessage to copy, which is part of the history of that chat. After a reply, the
+	// fork waits for a message. A message of a person is answered again, and results of tools are continued. Tool calls
+	// that have no results up to there are given up, and never run.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
 }
 
 // Chat is a conversation with a model. Apply one with a prompt and wait for condition Ready; continue with

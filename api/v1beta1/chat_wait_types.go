@@ -20,11 +20,12 @@ const (
 	WaitForModelConfig WaitFor = "ChatModelConfig"
 	// WaitForChatClass ends when a ChatClass is created or changed.
 	WaitForChatClass WaitFor = "ChatClass"
-	// WaitForChat ends when the parent is created, or when another sub-chat of a full family is deleted or archived.
+	// WaitForChat ends when the parent, or the source of a fork, is created, or when another sub-chat of a full family is
+	// deleted or archived.
 	WaitForChat WaitFor = "Chat"
 	// WaitForSecret ends when a Secret with the API key is created or corrected.
 	WaitForSecret WaitFor = "Secret"
-	// WaitForMessage ends when the first message can be created.
+	// WaitForMessage ends when the first message, or a copied one, can be created.
 	WaitForMessage WaitFor = "Message"
 	// WaitForRetry ends when the next attempt begins, at status.wait.until.
 	WaitForRetry WaitFor = "Retry"

@@ -73,6 +73,7 @@ type Reconciler struct {
 	servers  *servers
 	actuator *actuator
 	archiver *archiver
+	forker   *forker
 	observer *observer
 }
 
@@ -89,6 +90,7 @@ func New(o Options) *Reconciler {
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
 		archiver: &archiver{store: o.Archive, live: o.Live, metrics: o.Metrics, now: o.Now,
 			running: limit.New(archivesAtOnce), failures: &remembered.archives},
+		forker:   &forker{client: o.Client, live: o.Live, files: o.Archive},
 		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits, now: o.Now},
 	}
 }
@@ -117,6 +119,8 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 	case s.facts.Chat.IsRestoring():
 		todo := plan.Restoring(s.facts)
 		return ctrl.Result{}, r.report(ctx, s, &todo)
+	case s.facts.Chat.IsForking():
+		return r.fork(ctx, s)
 	case s.orphan:
 		return ctrl.Result{}, r.actuator.removeOrphan(ctx, s.facts.Chat)
 	}

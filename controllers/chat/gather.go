@@ -80,7 +80,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		return nil, err
 	}
 	s := &scope{facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
-	if chat.IsRestoring() { // Its history and its family are incomplete.
+	if chat.IsRestoring() || chat.IsForking() { // Its history is incomplete.
 		return s, nil
 	}
 	for _, read := range []func(context.Context, *scope) error{

@@ -50,6 +50,7 @@ import (
 //   - Retrying, Interrupting: its own time.
 //   - GenerationPodRejected, PromptRejected: its own time, because no event reports the cause of the refusal; its
 //     messages.
+//   - Forking, ForkSourceNotFound, ForkRejected: its own time.
 //   - PromptNameConflict: the removal of the message that has the name; before it, the end of the first 10 seconds.
 //   - BudgetReached: its own spec and those of the chats above; their ChatClasses.
 //   - ModelPriceMissing: the same, and every ChatModelConfig.

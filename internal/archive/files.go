@@ -79,6 +79,15 @@ func (s *Files) writeFile(ctx context.Context, key string, stored v1beta1.Stored
 	return nil
 }
 
+// Copy gives a chat the file of another one. A file that does not exist is none of the chat either.
+func (s *Files) Copy(ctx context.Context, namespace, from, to, digest string) error {
+	err := s.bucket.Copy(ctx, fileKey(namespace, to, digest), fileKey(namespace, from, digest), nil)
+	if err = known(err); err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("copying file %s: %w", digest, err)
+	}
+	return nil
+}
+
 // Open opens the content of a file, of which the caller has to check the digest.
 func (s *Files) Open(ctx context.Context, namespace, uid, digest string) (*blob.Reader, error) {
 	return s.open(ctx, fileKey(namespace, uid, digest))

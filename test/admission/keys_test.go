@@ -48,6 +48,31 @@ func skilled(configMaps ...string) *v1beta1.Chat {
 	return chat
 }
 
+// forkOf is a chat that continues another one.
+func forkOf(source string) *v1beta1.Chat {
+	chat := newChat(unique("chat"))
+	chat.Spec.Fork = &v1beta1.ForkSource{Chat: source, Message: "x"}
+	return chat
+}
+
+func TestForksAreForReadersOfTheirSource(t *testing.T) {
+	t.Parallel()
+	try(t, []write{
+		{statusWriter, "continues a chat that it may not read", creates(forkOf("a")), "may not read chat a"},
+		{chatter, "continues a chat", creates(forkOf("a")), ""},
+	})
+	both, changed := forkOf("a"), forkOf("a")
+	both.Spec.ParentRef = &v1beta1.ChatReference{Name: "b"}
+	mustCreate(t, chatter, changed)
+	try(t, []write{
+		{chatter, "starts a sub-chat as a fork", creates(both), "a sub-chat cannot be a fork"},
+		{chatter, "takes the source from a fork",
+			updates(changed, func(c *v1beta1.Chat) { c.Spec.Fork = nil }), "fork can only be given"},
+		{chatter, "changes the source of a fork",
+			updates(changed, func(c *v1beta1.Chat) { c.Spec.Fork.Message = "y" }), "fork cannot change"},
+	})
+}
+
 // withFiles is a message with the content of the ConfigMaps.
 func withFiles(configMaps ...string) *v1beta1.ChatMessage {
 	m := inParts("any", "see")

@@ -100,6 +100,9 @@ var probes = []probe{
 	{"parley-configmaps-of-chats", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, instructed("probed")), "may not get every ConfigMap")
 	}},
+	{"parley-forks", func(ctx context.Context) bool {
+		return says(dryAs(ctx, statusWriter, forkOf("probed")), "may not read chat probed")
+	}},
 	{"parley-skills-of-chats", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, skilled("probed")), "may not get every ConfigMap")
 	}},

@@ -50,6 +50,10 @@ type ChatFacts struct {
 	ServersStarting string
 	// NoPrompt is why spec.prompt cannot become the first message; nil if it can.
 	NoPrompt *NoPrompt
+	// Forking is true until the chat has the history that Fork names; ForkProblem is why it cannot have it, if it cannot.
+	Forking     bool
+	Fork        *v1beta1.ForkSource
+	ForkProblem *ForkProblem
 	// Archiving is true while the chat is to be archived and is not yet; FamilyAtWork names who is still at work.
 	Archiving    bool
 	FamilyAtWork string
@@ -65,6 +69,24 @@ type NoPrompt struct {
 	Refused string
 	// MayPass is true while a name that is taken may become free by itself.
 	MayPass bool
+}
+
+// ForkProblem is why a chat cannot have the history that spec.fork names.
+type ForkProblem struct {
+	Reason  v1beta1.ConditionReason
+	Message string
+	// MayPass is true while what is missing may still come with the manifest.
+	MayPass bool
+}
+
+func forkSummary(f ChatFacts) Summary {
+	switch {
+	case f.ForkProblem == nil:
+		return Working(v1beta1.ReasonForking, "Copying the history of chat "+f.Fork.Chat+" up to message "+f.Fork.Message)
+	case f.ForkProblem.MayPass:
+		return Working(f.ForkProblem.Reason, f.ForkProblem.Message)
+	}
+	return Failed(f.ForkProblem.Reason, f.ForkProblem.Message)
 }
 
 func (n *NoPrompt) summary() Summary {
@@ -95,6 +117,8 @@ func chatSummary(st *v1beta1.ChatStatus, f ChatFacts) Summary {
 	case f.Restoring:
 		return Working(v1beta1.ReasonRestoring, "The chat is being restored from a backup. If the restore was interrupted, "+
 			"run kubectl chat restore again")
+	case f.Forking:
+		return forkSummary(f)
 	case st.Archived:
 		return Done(v1beta1.ReasonArchived, "The chat is archived; spec.archived: false takes it back")
 	case st.Phase == v1beta1.ChatRunning:

@@ -15,6 +15,7 @@ const (
 	ReorderQueue    Effect = "ReorderQueue"
 	ClearQueue      Effect = "ClearQueue"
 	TruncateFrom    Effect = "TruncateFrom"
+	TakeHistory     Effect = "TakeHistory"
 	AppendPartial   Effect = "AppendPartial"
 	CancelCalls     Effect = "CancelCalls"
 	AppendMessage   Effect = "AppendMessage"
@@ -51,6 +52,7 @@ var effectSpecs = []effectSpec{
 	{TruncateFrom,
 		"Take the message and everything after it out of the history. What the attempt under way has produced is fenced " +
 			"off with it."},
+	{TakeHistory, "Begin with the copied history."},
 	{AppendPartial, "Commit what the interrupted attempt had produced, if anything, to the history."},
 	{CancelCalls, "Give up every tool call that has no result, and keep why, which the model reads in place of one; " +
 		"nothing when there is none. Calls that the provider runs itself are exempt."},

@@ -9,6 +9,7 @@ type Event string
 // The events. Their order is that of the generated documentation.
 const (
 	Create                 Event = "Create"
+	Fork                   Event = "Fork"
 	SendMessageQueue       Event = "SendMessageQueue"
 	SendMessageInterrupt   Event = "SendMessageInterrupt"
 	EditMessage            Event = "EditMessage"
@@ -41,6 +42,7 @@ type eventSpec struct {
 
 var eventSpecs = []eventSpec{
 	{Create, "The chat got its first User message."},
+	{Fork, "The chat got the history that it continues from another chat."},
 	{SendMessageQueue, "A User message came that waits its turn when the chat is busy (whenBusy: Queue)."},
 	{SendMessageInterrupt, "A User message came that cuts in when the chat is busy (whenBusy: Interrupt)."},
 	{EditMessage, "A committed User message was changed: the chat runs again from there."},

@@ -19,6 +19,7 @@ import (
 const specified = `
 | transition             | Waiting         | Error                                  | Running                                | Interrupting                           | RequiresAction                         | Archived |
 | Create                 | —               | —                                      | —                                      | —                                      | —                                      | —    |
+| Fork                   | —               | —                                      | —                                      | —                                      | —                                      | —    |
 | SendMessageQueue       | Running         | Running (a)                            | Running queue                          | Interrupting queue                     | RequiresAction queue                   | —    |
 | SendMessageInterrupt   | Running         | Running (a)                            | Interrupting next                      | Interrupting next                      | Running (b)                            | —    |
 | EditMessage            | Running         | Running clear                          | Running clear                          | Running clear                          | Running clear                          | —    |
@@ -89,11 +90,12 @@ func (s specification) of(c cell, f Facts) (outcome, bool) {
 	return s[c][i], true
 }
 
-// parseSpecified reads the matrix, and adds the two cells that do not fit into its columns.
+// parseSpecified reads the matrix, and adds the cells that do not fit into its columns.
 func parseSpecified(t *testing.T) specification {
 	t.Helper()
 	out := specification{
 		{None, Create}:              {{target: Running}},
+		{None, Fork}:                {{when: "due", target: Running}, {target: Waiting}},
 		{Invalid, ReconcileInvalid}: {{target: Error}},
 	}
 	lines := strings.Split(strings.TrimSpace(specified), "\n")

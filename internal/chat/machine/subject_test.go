@@ -18,6 +18,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	ReorderQueue:  func(r Rule, _ Edge) bool { return r.Event == PromoteQueued },
 	ClearQueue:    func(r Rule, e Edge) bool { return r.Event == EditMessage && e.From != Waiting },
 	TruncateFrom:  func(r Rule, _ Edge) bool { return r.Event == EditMessage || r.Event == DeleteMessage },
+	TakeHistory:   func(r Rule, _ Edge) bool { return r.Event == Fork },
 	AppendPartial: func(r Rule, _ Edge) bool { return r.Event == FinishInterruption },
 	AppendStep:    func(r Rule, _ Edge) bool { return r.Event == CommitStep },
 	AppendResults: func(r Rule, _ Edge) bool { return r.Event == CompleteRequiresAction },
@@ -30,7 +31,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	SetRetry:      func(r Rule, _ Edge) bool { return r.Event == RecordRetry || r.Event == AttemptLost },
 	SetCompaction: func(r Rule, _ Edge) bool { return r.Event == RequestCompaction || r.Event == ContextTooLong },
 	BumpHistory: func(r Rule, _ Edge) bool {
-		return has(r, TruncateFrom, CancelCalls, AppendMessage, AppendStep, AppendResults, SetCompaction)
+		return has(r, TruncateFrom, TakeHistory, CancelCalls, AppendMessage, AppendStep, AppendResults, SetCompaction)
 	},
 }
 

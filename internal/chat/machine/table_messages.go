@@ -12,7 +12,17 @@ var sendRules = []Rule{
 	{
 		Event: Create, Edges: to(Running, None),
 		Effects: []Effect{AppendMessage, BumpHistory, ResetAttempt},
-		Why:     "A chat begins with its first message and in no other way.",
+		Why:     "A chat begins with its first message, unless it is a fork.",
+	},
+	{
+		Event: Fork, Edges: to(Running, None), Guards: []Guard{AnswerIsDue},
+		Effects: []Effect{TakeHistory, BumpHistory, ResetAttempt},
+		Why:     "The newest copied message has no answer in the fork.",
+	},
+	{
+		Event: Fork, Edges: to(Waiting, None), Guards: []Guard{NoAnswerIsDue},
+		Effects: []Effect{TakeHistory, BumpHistory, ResetAttempt},
+		Why:     "The copied history ends with a reply.",
 	},
 	{
 		Event: SendMessageQueue, Edges: to(Running, Waiting),

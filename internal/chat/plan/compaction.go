@@ -176,4 +176,7 @@ func backToContext(p *pass) {
 	} else {
 		in.ContextBoundaries = nil
 	}
+	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
+		p.status().Context = nil
+	}
 }

@@ -42,14 +42,8 @@ func cutHistory(p *pass) {
 	from := int64(0)
 	begun, tail := recordOf(p.status()), p.status().Internal.Tail
 	if t := p.facts.Truncated; t != nil {
-		h.Head, h.Length, from = t.Head, t.Length, t.Length
-		p.status().Internal.Tail = slices.Clone(t.Tail)
-		setTurn(p.status(), TurnRecord{t.Turn.DeepCopy(), *t.Turn.Internal.DeepCopy()})
-		p.status().LastReply, p.status().Context = t.LastReply, t.Context
-		conditions.MarkOutput(p.status(), t.OutputOf, t.Output, p.facts.Now)
-		if t.Unanswered {
-			resumeTurn(p)
-		}
+		from = t.Length
+		continueFrom(p, t)
 	} else {
 		e := p.facts.Edited
 		h.Head, h.Length, from = e.Commit.Parent, e.Commit.Position, e.Commit.Position+1
@@ -60,10 +54,20 @@ func cutHistory(p *pass) {
 	recordCutTurn(p, begun)
 	dropTitle(p)
 	backToContext(p)
-	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
-		p.status().Context = nil
-	}
 	p.status().Internal.Superseded = &v1beta1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
+}
+
+// continueFrom makes the history what is described, with the turn and all else that follows from it.
+func continueFrom(p *pass, t *Truncated) {
+	st := p.status()
+	st.History.Head, st.History.Length = t.Head, t.Length
+	st.Internal.Tail = slices.Clone(t.Tail)
+	setTurn(st, TurnRecord{t.Turn.DeepCopy(), *t.Turn.Internal.DeepCopy()})
+	st.LastReply, st.Context = t.LastReply, t.Context
+	conditions.MarkOutput(st, t.OutputOf, t.Output, p.facts.Now)
+	if t.Unanswered {
+		resumeTurn(p)
+	}
 }
 
 // resumeTurn takes the turn up again whose message may say already how it ended. What is left of the turn stands

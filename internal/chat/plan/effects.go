@@ -25,6 +25,8 @@ type subject struct {
 	retry *attemptRecord
 	// compaction is what asks for one.
 	compaction v1beta1.CompactionSource
+	// fork is the history to begin with.
+	fork *Fork
 	// ending is how the turn ends, for an event that ends one.
 	ending v1beta1.TurnResult
 	// attempt is how the attempt under way ended; nil: its result is no longer awaited.
@@ -99,6 +101,7 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.ReorderQueue: func(p *pass, s subject) { cutIn(p, s.message) },
 	machine.ClearQueue:   func(p *pass, _ subject) { clearQueue(p) },
 	machine.TruncateFrom: func(p *pass, _ subject) { cutHistory(p) },
+	machine.TakeHistory:  func(p *pass, s subject) { takeHistory(p, s.fork) },
 	machine.AppendPartial: func(p *pass, s subject) {
 		if s.result != nil {
 			appendStep(p, s.result)

@@ -54,6 +54,7 @@ var verbs = []struct {
 	{newDoctor, nil},
 	{newEdit, []finder{openChats, messagesThat(isEditable)}},
 	{newExport, []finder{allChats}},
+	{newFork, []finder{allChats}},
 	{newGet, []finder{allChats}},
 	{newImport, nil},
 	{newLs, nil},

@@ -1,0 +1,40 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"testing"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/check"
+)
+
+func TestForkTakesSettingsButNoAccess(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "one")
+	p.get(p.chat)
+	p.chat.Spec.SystemPrompt = "Be brief."
+	p.chat.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(600))}
+	p.chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
+	p.chat.Spec.MCPServers = []v1beta1.MCPServer{{Name: "docs", URL: "https://docs.example.com"}}
+	p.update(p.chat)
+	head := p.chat.Status.History.Head
+	p.run("fork", "triage").shows("chat.parley.dev/"+p.created("triage-").Name+" created\n",
+		"▎[left out: workspace]")
+	forked := p.created("triage-").Spec
+	check.Equal(t, "source", v1beta1.ForkSource{Chat: "triage", Message: head}, *forked.Fork)
+	if forked.SystemPrompt != "Be brief." || forked.Workspace != nil || forked.Retention != nil ||
+		len(forked.MCPServers) != 1 {
+		t.Errorf("the fork has the settings %+v", forked)
+	}
+	p.run("fork", "triage", "other", "--at", "first", "--workspace", "rust", "--model", "large", "--no-follow",
+		"and", "now?").shows("chat.parley.dev/other created\n")
+	forked = p.created("other").Spec
+	check.Equal(t, "source", v1beta1.ForkSource{Chat: "triage", Message: "first"}, *forked.Fork)
+	if forked.Prompt != "and now?" || forked.Workspace.PodTemplateRef.Name != "rust" ||
+		forked.ModelConfigRef.Name != "large" {
+		t.Errorf("the fork has the settings %+v", forked)
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/realpod"
+	"parley.dev/parley/test/modelserver"
+)
+
+// forkOf is a chat that continues chat c from a message.
+func forkOf(ns, name, message, prompt string) *v1beta1.Chat {
+	chat := newChat(ns, name, prompt)
+	chat.Spec.Fork = &v1beta1.ForkSource{Chat: "c", Message: message}
+	return chat
+}
+
+// askedLast is the last request to the model.
+func askedLast(models *modelserver.Server) string {
+	requests := models.Requests()
+	return string(requests[len(requests)-1].Body)
+}
+
+func messagesOf(t *testing.T, ns, chat string) (names []string) {
+	t.Helper()
+	var list v1beta1.ChatMessageList
+	check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(ns),
+		client.MatchingFields{"spec.chatRef.name": chat}))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
+}
+
+func TestForkContinuesFromAReplyWithoutItsSource(t *testing.T) {
+	t.Parallel()
+	ns, models, _ := servedNamespace(t)
+	create(t, newChat(ns, "c", "FIRST-QUESTION"))
+	realpod.Run(t, cluster.Config, ns, assigned(t, ns, "c", 1, 1).Status.Generation.Pod)
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	create(t, say(ns, "c", "second"))
+	waitForMessage(t, ns, "second", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	source := chatIn(t, ns, "c")
+	asked := len(models.Requests())
+
+	create(t, forkOf(ns, "f", "c-1-1", "OTHER-QUESTION"))
+	waitForMessage(t, ns, "f-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	if now := len(models.Requests()); now != asked+1 {
+		t.Errorf("the fork made %d model calls, want 1", now-asked)
+	}
+	if last := askedLast(models); !strings.Contains(last, "FIRST-QUESTION") || !strings.Contains(last, "Fine.") ||
+		!strings.Contains(last, "OTHER-QUESTION") || strings.Contains(last, "second") {
+		t.Errorf("the model was told %s", last)
+	}
+	waitForMessage(t, ns, "f-from-0", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	check.Equal(t, "cost of the fork is that of one turn", len(chatIn(t, ns, "f").Status.Cost), 1)
+	if cost, whole := chatIn(t, ns, "f").Status.Cost[0], source.Status.Cost[0]; cost.MicroUnits >= whole.MicroUnits {
+		t.Errorf("the fork has cost %d, all of the source %d", cost.MicroUnits, whole.MicroUnits)
+	}
+
+	remove(t, newChat(ns, "c", ""))
+	eventually(t, "the source and its messages are gone", func() bool { return len(messagesOf(t, ns, "c")) == 0 })
+	create(t, say(ns, "f", "third"))
+	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	if last := askedLast(models); !strings.Contains(last, "FIRST-QUESTION") || !strings.Contains(last, "OTHER-QUESTION") {
+		t.Errorf("after the source was deleted, the model was told %s", last)
+	}
+	check.Equal(t, "length of the history", int64(6), chatIn(t, ns, "f").Status.History.Length)
+}
+
+func TestForkAnswersTheUserMessageItEndsWith(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", "please"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	create(t, forkOf(ns, "f", "c-prompt", ""))
+	answers(t, assigned(t, ns, "f", 2, 1), chattest.Says("Another answer."))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-2-1", 2)
+	waitForMessage(t, ns, "f-from-0", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	check.Equal(t, "history of the source ends with", "c-1-1", chatIn(t, ns, "c").Status.History.Head)
+}
+
+func TestForkContinuesAfterResultsOfTools(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", "please"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	create(t, forkOf(ns, "f", "c-2-1", ""))
+	fork := assigned(t, ns, "f", 4, 1)
+	check.Equal(t, "next action", v1beta1.ActionGenerateAssistant, fork.Status.Generation.Action)
+	answers(t, fork, chattest.Says("Another end."))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
+}
+
+// The source has run them, or will: people approve a call once.
+func TestForkGivesUpCallsWithoutResults(t *testing.T) {
+	ns := parallel(t)
+	create(t, ticketChat(ns))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), ticket("call_2")))
+	waitForPhase(t, ns, "c", v1beta1.ChatRequiresAction)
+	create(t, forkOf(ns, "f", "c-1-1", ""))
+	waitForReady(t, ns, "f", metav1.ConditionTrue, v1beta1.ReasonInterrupted)
+	if now := chatIn(t, ns, "f").Status; now.RequiresAction != nil || now.Generation != nil {
+		t.Errorf("the fork requires %+v and generates %+v", now.RequiresAction, now.Generation)
+	}
+	create(t, say(ns, "f", "next"))
+	answers(t, assigned(t, ns, "f", 4, 1), chattest.Says("Fine."))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
+	check.Equal(t, "why the calls have no results", v1beta1.CallsEdited,
+		messageIn(t, ns, "next").Status.CallsCanceledReasonBefore)
+	check.Equal(t, "calls of the source that wait", 2, len(chatIn(t, ns, "c").Status.RequiresAction.ToolCalls))
+}
+
+func TestForkOfForkHasWholeHistory(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", "please"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	create(t, forkOf(ns, "f", "c-1-1", "more"))
+	answers(t, assigned(t, ns, "f", 4, 1), chattest.Says("More."))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
+	second := forkOf(ns, "g", "f-4-1", "")
+	second.Spec.Fork.Chat = "f"
+	create(t, second)
+	waitForHistory(t, ns, "g", v1beta1.ChatWaiting, "g-4-1", 4)
+	waitForMessage(t, ns, "g-from-0", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	waitForMessage(t, ns, "g-from-2", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	check.Equal(t, "messages of the fork", 4, len(messagesOf(t, ns, "g")))
+}
+
+func TestForkWaitsForWhatItNames(t *testing.T) {
+	ns := parallel(t)
+	create(t, forkOf(ns, "f", "c-1-1", ""))
+	waitForReady(t, ns, "f", metav1.ConditionUnknown, v1beta1.ReasonForkSourceNotFound)
+	create(t, say(ns, "f", "early"))
+	create(t, newChat(ns, "c", "please"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	answers(t, assigned(t, ns, "f", 4, 1), chattest.Says("Fine."))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
+}
+
+func TestForkContinuesAfterACrashAmongItsCopies(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", "please"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	// This one is in the way: copies before it have been made, and none behind it.
+	create(t, say(ns, "f", "f-from-0"))
+	create(t, forkOf(ns, "f", "c-1-1", ""))
+	waitForReady(t, ns, "f", metav1.ConditionUnknown, v1beta1.ReasonForkRejected)
+	remove(t, say(ns, "f", "f-from-0"))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-1-1", 2)
+	check.Equal(t, "copy of", string(messageIn(t, ns, "c-prompt").UID),
+		messageIn(t, ns, "f-from-0").Annotations[v1beta1.AnnotationRestoredFrom])
+}
