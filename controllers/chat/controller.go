@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chat reconciles Chats: it gathers facts, lets package plan decide, acts, and reports in one status write. It
-// is the only writer of Chat.status, and each write is a compare-and-swap on the Chat's resourceVersion.
+// Package chat reconciles Chats: it gathers facts, lets internal/chat/plan decide, acts, and reports in one status
+// write. It is the only writer of Chat.status, and each write is a compare-and-swap on the Chat's resourceVersion.
 package chat
 
 import (

@@ -5,7 +5,8 @@
 // one. The manager shows calls in the status of their chat, and generation pods check them before they run. Both use
 // this package, so that a person approves exactly what runs. It is pure, and may import text.
 //
-// tools.SplitByApproval checks every call. Package toolpolicy determines which calls need approval.
+// SplitByApproval in internal/tools/approval.go checks every call. Package toolpolicy determines which calls need
+// approval.
 package approval
 
 import (

@@ -1,10 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli has the errors of the kubectl plug-in's verbs. The packages below it are the plug-in itself:
+// Package cli is the kubectl plug-in, in the packages below it. It has the errors that they share itself.
 //
-//   - verbs: kubectl chat with its verbs. A verb that only annotates a chat is a row of a table in request.go, one that
-//     sets a field a row of the other. root.go lists all verbs.
+//   - verbs: the subcommands of kubectl chat, which root.go lists. One that only annotates a chat is a row of requests
+//     in request.go, one that sets a field a row of fields.
 //   - cluster: reads and watches Parley's objects, and connects to the gateway.
 //   - doctor: checks what was read of an installation, and selects the fields of a support archive.
 //   - render: prints chats, messages, calls, settings, usage and recordings.

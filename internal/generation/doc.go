@@ -9,7 +9,8 @@
 //	step        one step: a call of the model, or calls of tools
 //	prompt      what the model reads of the history; compaction below it
 //	models      the model of a ChatModelConfig, with its key
-//	provider    the wire protocols; a reply's stream is read in provider/wire and one package for each protocol
+//	provider    the wire protocols; provider/wire/events.go reads a reply's stream, and one package for each protocol
+//	            its events
 //	collect     the parts of a step, as the content of one ChatMessage
 //	observe     one event for each call: metrics, spans and recordings
 //	captions    titles and summaries of turns

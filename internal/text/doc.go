@@ -11,4 +11,5 @@
 //	firstwords  the first title of a chat
 //	jsonschema  JSON checked by a schema
 //	skill       skills: front matter, names and index
+//	version     the version of the programs
 package text

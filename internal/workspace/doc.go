@@ -9,6 +9,9 @@
 //	parameters  the parameters of a template
 //	protocol    what generation pods and the agent exchange
 //	client      requests to an agent
-//	agent/      the program in the workspace: server takes requests, process runs commands, initproc does what process 1
-//	            has to, and process/signal.go ends what a command has started
+//	agent/      the program in the workspace: server takes requests, files reads and changes files, process runs
+//	            commands, each below a supervisor, and initproc does what process 1 has to
+//
+// A command and all that it has started are ended by agent/process/signal.go. internal/tools/workspace/await.go asks
+// for that when a call is interrupted, and agent/initproc/stop.go ends everything when the pod stops.
 package workspace

@@ -16,7 +16,7 @@
 //	            chatcompletions, responses, messages, gemini
 //	                                  the request of the protocol; ^ its events become wire.Parts
 //	          wire                    ^ one reader of events, documents and AWS frames
-//	            transport             ^ bounds, redirects, notes for explanations of errors
+//	            httpguard             ^ bounds, redirects, notes for explanations of errors
 //
 // Package fault explains what fails on the way. A protocol imports no other protocol, and of a provider's library the
 // types of requests and events alone.

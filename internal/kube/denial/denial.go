@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package denial tells what the API server has against an object for good from what passes by itself.
+// Package denial distinguishes refusals of the API server that last from those that pass by themselves.
 package denial
 
 import (
