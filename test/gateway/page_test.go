@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,16 +49,18 @@ func TestThePageShowsAChatOf5000Messages(t *testing.T) {
 		p.Sees("article", "Question 4998?")
 	})
 	began(t, "the first message is shown", func() {
-		for _, next := range []int{4000, 3000, 2000, 1000, 0} { // Each wait has a time of its own.
-			p.Until(fmt.Sprintf("message %d is there", next), fmt.Sprintf(`(document.getElementById("transcript").scrollTop = 0,
-				document.querySelector("[data-name=long-q%d]"))`, next))
-		}
+		p.Do("location.hash += '/long-q0'")
+		p.Sees(":focus", "Question 0?")
 	})
-	check.Equal(t, "messages that are shown", all, browser.Eval[int](p,
-		"document.querySelectorAll('article.msg:not(.live)').length"))
+	nodes := browser.Eval[int](p, "document.querySelectorAll('*').length")
+	t.Logf("the page has %d elements", nodes)
+	if nodes > 3000 {
+		t.Errorf("the page has %d elements", nodes)
+	}
 	p.Key("Escape")
 	began(t, "the end is shown again", func() {
 		p.Key("G")
+		p.Sees("article", "Question 4998?")
 		p.Until("the end is in view", `(() => { const at = document.getElementById("transcript");
 			return at.scrollTop + at.clientHeight >= at.scrollHeight - 80; })()`)
 	})

@@ -106,7 +106,7 @@ export class ChatView {
     if (story.whole) this.transcript.sync(story);
     this.#head();
     showNotices(byId('notices'), story);
-    this.approvals.show(story.waiting, this.transcript.cards);
+    this.approvals.show(story.waiting, (id) => story.inputOf(id));
     showQueue(byId('queue'), { queue: story.queue, sending: this.outbox.items, failed: story.status?.phase === 'Error' },
       { namespace: this.namespace, chat: this.chat, tell: this.tell });
     byId('interrupt').hidden = !story.busy;
@@ -152,9 +152,9 @@ export class ChatView {
       const found = await ask('GET', `${ofChat(this.namespace, this.chat)}/messages?limit=200&before=${encodeURIComponent(first.message.name)}`);
       const had = this.story.entries.length;
       this.story.prepend(found.messages);
-      const added = this.story.entries.length - had;
-      this.transcript.from += added;
-      return added > 0;
+      if (this.story.entries.length === had) return false;
+      if (!this.closed) this.transcript.sync(this.story);
+      return true;
     } catch (no) {
       this.tell(`Earlier messages cannot be read: ${no.message}`);
       return false;
@@ -193,7 +193,9 @@ export class ChatView {
   move(by) {
     const nodes = [...byId('transcript').querySelectorAll('article:not([hidden])')];
     const at = nodes.indexOf(document.activeElement?.closest('article'));
-    const next = nodes[at < 0 ? nodes.length - 1 : Math.min(nodes.length - 1, Math.max(0, at + by))];
+    const { bottom } = byId('transcript').getBoundingClientRect();
+    const next = at < 0 ? nodes.findLast((node) => node.getBoundingClientRect().top < bottom)
+      : nodes[Math.min(nodes.length - 1, Math.max(0, at + by))];
     next?.focus();
     next?.scrollIntoView({ block: 'nearest' });
   }
