@@ -157,6 +157,7 @@ func TestTextsOfAnyShapeAreShown(t *testing.T) {
 			strings.Repeat("b|", 2_000),
 		"entities": strings.Repeat("&#x202e;&lt;", 10_000), "a word": strings.Repeat("w", 500_000),
 		"links": strings.Repeat("<http://a.example/>", 5_000), "images": strings.Repeat("![", 10_000),
+		"formulas": strings.Repeat(`\[ $a `, 20_000), "a formula": "$" + strings.Repeat(`\frac{`, 300) + "$",
 		"marks": strings.Repeat("e\u0301\u0302\u0303\u0304", 20_000),
 	} {
 		t.Run(name, func(t *testing.T) {

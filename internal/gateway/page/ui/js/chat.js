@@ -39,6 +39,7 @@ export class ChatView {
       turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
       drawn: (node, entry) => { if (edited(namespace, entry.message.name) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
+      load: (file) => download(ofChat(namespace, chat), file.stored),
       save: (file) => download(ofChat(namespace, chat), file.stored).then((bytes) => save(file.name, bytes), (no) => tell(no.message)),
     });
     this.approvals = new ApprovalPanel(byId('approvals'), namespace, chat, tell);

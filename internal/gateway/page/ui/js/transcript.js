@@ -29,7 +29,7 @@ export class Transcript {
    * @param {HTMLElement} scroller
    * @param {{chatLink: (chat: string) => string, messageLink: (name: string) => string, edit: Function, remove: Function,
    *   drawn: (node: HTMLElement, entry: any) => void, turnBegan: () => string|undefined, older: () => Promise<boolean>,
-   *   save: (file: any) => void}} page
+   *   save: (file: any) => void, load: (file: any) => Promise<Uint8Array>}} page
    *   older brings messages from before the first that the stream has told
    */
   constructor(scroller, page) {
