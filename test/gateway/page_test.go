@@ -17,14 +17,14 @@ import (
 	"parley.dev/parley/test/kit/waiting"
 )
 
-// opens the gateway's own page at a chat as somebody who pastes a token.
+// opens the gateway's own page at a chat as somebody who pastes a token. The gateway's address leads to it.
 func (w *world) opens(t *testing.T, in *browser.Browser, token, chat string, scripts ...string) *browser.Page {
 	t.Helper()
-	p := browser.Open(t, in, w.gateway.URL+"/ui/#/"+w.namespace+"/"+chat, scripts...)
-	p.Sees("dialog h2", "Who are you?")
+	p := browser.Open(t, in, w.gateway.URL+"/#/"+w.namespace+"/"+chat, scripts...)
+	p.Sees("dialog h2", "Sign in")
 	p.Type("#sign-in input[type=password]", token)
 	p.Key("Enter")
-	p.Gone("dialog", "Who are you?")
+	p.Gone("dialog", "Sign in")
 	return p
 }
 
@@ -78,17 +78,17 @@ func TestTokenExpiryDuringUseLosesNothing(t *testing.T) {
 	p := w.opens(t, browser.Start(t), short, "c")
 	p.Sees("article", "Question 0?")
 	p.Type("#compose", "What I was about to say")
-	p.Sees("dialog h2", "Who are you?")
+	p.Sees("dialog h2", "Sign in")
 	p.Sees("dialog", "expired")
 	p.Key("Escape")
 	p.Key("Escape")
-	p.Sees("dialog h2", "Who are you?")
+	p.Sees("dialog h2", "Sign in")
 	p.Type("#sign-in input[type=password]", "rubbish")
 	p.Key("Enter")
 	p.Sees("dialog", "no JSON web token")
 	p.Type("#sign-in input[type=password]", next)
 	p.Key("Enter")
-	p.Gone("dialog", "Who are you?")
+	p.Gone("dialog", "Sign in")
 	p.Type("#compose", ", and did")
 	p.Key("Enter")
 	var sent v1beta1.ChatMessageList

@@ -123,10 +123,10 @@ export function signIn(why, given) {
   const stay = el('input', { type: 'checkbox' });
   const form = el('form', { method: 'dialog', id: 'sign-in' }, el('p', {}, why),
     el('label', {}, 'Token', token),
-    el('p', { class: 'dim' }, 'Such as that of kubectl create token ACCOUNT. It is kept in this tab’s memory and shown to this server alone.'),
-    el('label', { class: 'check' }, stay, ' Keep it for reloads, until the tab is closed'),
-    el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Go on')));
-  const shown = dialog('Who are you?', form);
+    el('p', { class: 'dim' }, 'For example, from kubectl create token ACCOUNT. It stays in the memory of this tab and is sent only to this server.'),
+    el('label', { class: 'check' }, stay, ' Keep it until the tab is closed, also when it reloads'),
+    el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Sign in')));
+  const shown = dialog('Sign in', form);
   shown.addEventListener('cancel', (event) => event.preventDefault());
   // A browser closes what refuses to be closed at the second Escape.
   shown.addEventListener('close', () => { if (!answered) signIn(why, given); });
