@@ -57,7 +57,7 @@ var hostileDiagrams = []string{
 	"classDiagram\n  class A~<b onclick=parent.hacked=1>~\n  click A href \"http://evil.example/\"",
 }
 
-// Security (diagrams): cannot be made by a diagram to run a script, load anything, lead elsewhere or stop the page. Also
+// Security (the page): cannot be made by a diagram to run a script, load anything or lead elsewhere. Also
 // TestDiagramFrameReachesNothing of internal/gateway/page.
 func TestHostileDiagramsOnlyDraw(t *testing.T) {
 	s := newStage(t)
@@ -79,7 +79,7 @@ func TestHostileDiagramsOnlyDraw(t *testing.T) {
 	}
 }
 
-// Security (diagrams): cannot be made by a layout that never ends to stop the page.
+// Security (the page): cannot be stopped by a diagram whose layout never ends.
 func TestEndlessDiagramIsEnded(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", user(0, "Draw."), assistant(1, text("```mermaid\nflowchart LR\n  a --> b\n```")),

@@ -54,7 +54,9 @@ func hostileStage(t *testing.T) *stage {
 	s.answer("GET /v1beta1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{
 		{"name": evil(2)}}})
 	s.answer("GET /v1beta1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
-		{"name": evil(3)}}})
+		{"name": evil(3), "default": true, "description": evil(101), "firstPrompts": []string{evil(102)}}}})
+	s.answer("GET /v1beta1/namespaces/demo/templates", http.StatusOK, fields{"templates": []fields{
+		{"name": evil(103), "description": evil(104)}}})
 	s.list(
 		summary("triage", "Running", "Generating", fields{"title": evil(4), "lastReply": evil(5), "model": evil(6),
 			"cost": []fields{{"currency": evil(7), "microUnits": 1}}}),

@@ -50,7 +50,7 @@ func TestEveryAnswerHasItsPolicy(t *testing.T) {
 	}
 }
 
-// Security (diagrams): cannot reach the page, the gateway or any network from the frame that draws them.
+// Security (the page): cannot be reached, nor can any network, from the frame that draws diagrams.
 func TestDiagramFrameReachesNothing(t *testing.T) {
 	w := get("/ui/frame/diagram.html")
 	got := regexp.MustCompile(`'sha256-[^']+'`).ReplaceAllString(w.Header().Get("Content-Security-Policy"), "HASH")
