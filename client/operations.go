@@ -250,6 +250,8 @@ type ChatClass struct {
 	Name string `json:"name"`
 	// Description is what its chats are for.
 	Description string `json:"description"`
+	// FirstPrompts are first messages to offer to people.
+	FirstPrompts []string `json:"firstPrompts"`
 	// Default is true for the one that chats have which name none.
 	Default bool `json:"default"`
 	// Ready is whether it is in force.

@@ -15,7 +15,10 @@ if [ "${1:-}" != --check ]; then
   }
   vendor markdown-it 15.0.3 dist/browser/markdown-it.esm.min.mjs markdown-it.esm.min.mjs
   vendor @highlightjs/cdn-assets 11.11.1 es/highlight.min.js highlight.min.mjs
-  sha256sum ./*.mjs ./*.LICENSE | sed 's| \./| |' > SHA256SUMS
+  vendor temml 0.13.5 dist/temml.min.js temml.min.mjs
+  echo 'export default temml;' >> temml.min.mjs
+  vendor @mermaid-js/tiny 11.17.2 dist/mermaid.tiny.js mermaid.tiny.js
+  sha256sum ./*.mjs ./*.js ./*.LICENSE | sed 's| \./| |' > SHA256SUMS
 fi
 sha256sum --check --quiet SHA256SUMS || {
   echo "What internal/gateway/page/ui/vendor has is not what npm had: run hack/vendor-page.sh, and change nothing there by hand." >&2

@@ -23,6 +23,15 @@ type ChatClassSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
+	// firstPrompts are first messages that clients offer to people who create a chat. Default: none.
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:Pattern=`\S`
+	// +listType=set
+	// +optional
+	FirstPrompts []string `json:"firstPrompts,omitempty"`
+
 	// preamble stands before the system prompt in every call of the model, whatever the chat says.
 	// +kubebuilder:validation:MaxLength=131072
 	// +optional

@@ -228,6 +228,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.Handle("/v1/", protocols)
 	mux.Handle("/namespaces/", protocols)
 	mux.Handle(page.Path, page.Handler(page.LoginToken))
+	mux.Handle("GET /{$}", http.RedirectHandler(page.Path, http.StatusFound))
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, &refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,

@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +17,14 @@ import (
 	"parley.dev/parley/test/kit/waiting"
 )
 
-// opens the gateway's own page at a chat as somebody who pastes a token.
+// opens the gateway's own page at a chat as somebody who pastes a token. The gateway's address leads to it.
 func (w *world) opens(t *testing.T, in *browser.Browser, token, chat string, scripts ...string) *browser.Page {
 	t.Helper()
-	p := browser.Open(t, in, w.gateway.URL+"/ui/#/"+w.namespace+"/"+chat, scripts...)
-	p.Sees("dialog h2", "Who are you?")
+	p := browser.Open(t, in, w.gateway.URL+"/#/"+w.namespace+"/"+chat, scripts...)
+	p.Sees("dialog h2", "Sign in")
 	p.Type("#sign-in input[type=password]", token)
 	p.Key("Enter")
-	p.Gone("dialog", "Who are you?")
+	p.Gone("dialog", "Sign in")
 	return p
 }
 
@@ -50,16 +49,18 @@ func TestThePageShowsAChatOf5000Messages(t *testing.T) {
 		p.Sees("article", "Question 4998?")
 	})
 	began(t, "the first message is shown", func() {
-		for _, next := range []int{4000, 3000, 2000, 1000, 0} { // Each wait has a time of its own.
-			p.Until(fmt.Sprintf("message %d is there", next), fmt.Sprintf(`(document.getElementById("transcript").scrollTop = 0,
-				document.querySelector("[data-name=long-q%d]"))`, next))
-		}
+		p.Do("location.hash += '/long-q0'")
+		p.Sees(":focus", "Question 0?")
 	})
-	check.Equal(t, "messages that are shown", all, browser.Eval[int](p,
-		"document.querySelectorAll('article.msg:not(.live)').length"))
+	nodes := browser.Eval[int](p, "document.querySelectorAll('*').length")
+	t.Logf("the page has %d elements", nodes)
+	if nodes > 3000 {
+		t.Errorf("the page has %d elements", nodes)
+	}
 	p.Key("Escape")
 	began(t, "the end is shown again", func() {
 		p.Key("G")
+		p.Sees("article", "Question 4998?")
 		p.Until("the end is in view", `(() => { const at = document.getElementById("transcript");
 			return at.scrollTop + at.clientHeight >= at.scrollHeight - 80; })()`)
 	})
@@ -77,17 +78,17 @@ func TestTokenExpiryDuringUseLosesNothing(t *testing.T) {
 	p := w.opens(t, browser.Start(t), short, "c")
 	p.Sees("article", "Question 0?")
 	p.Type("#compose", "What I was about to say")
-	p.Sees("dialog h2", "Who are you?")
+	p.Sees("dialog h2", "Sign in")
 	p.Sees("dialog", "expired")
 	p.Key("Escape")
 	p.Key("Escape")
-	p.Sees("dialog h2", "Who are you?")
+	p.Sees("dialog h2", "Sign in")
 	p.Type("#sign-in input[type=password]", "rubbish")
 	p.Key("Enter")
 	p.Sees("dialog", "no JSON web token")
 	p.Type("#sign-in input[type=password]", next)
 	p.Key("Enter")
-	p.Gone("dialog", "Who are you?")
+	p.Gone("dialog", "Sign in")
 	p.Type("#compose", ", and did")
 	p.Key("Enter")
 	var sent v1beta1.ChatMessageList

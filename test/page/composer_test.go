@@ -196,10 +196,18 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 func TestNewChatHasItsSettings(t *testing.T) {
 	s, p := idle(t)
 	s.answer("GET /v1beta1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
-		{"name": "ops", "description": "For work on clusters.", "default": true},
-		{"name": "docs", "description": "For texts."}}})
+		{"name": "ops", "description": "For work on clusters.", "default": true, "firstPrompts": []string{"What is broken?"}},
+		{"name": "docs", "description": "For texts.", "firstPrompts": []string{"Why?", "What is new?"}}}})
+	s.answer("GET /v1beta1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{
+		{"name": "large", "model": "claude", "provider": "anthropic", "default": true, "ready": true}}})
+	s.answer("GET /v1beta1/namespaces/demo/templates", http.StatusOK, fields{"templates": []fields{
+		{"name": "go", "description": "A Go toolchain."}}})
 	p.Key("n")
 	p.Sees("dialog", "ops: For work on clusters.")
+	p.Sees("dialog .prompts button", "What is broken?")
+	p.Until("models and templates are described", `(() => { const words = [...document.querySelectorAll('dialog option')]
+		.map((o) => o.value + ' is ' + o.textContent); return words.includes('large is large: claude, anthropic (default)')
+		&& words.includes('go is go: A Go toolchain.'); })()`)
 	p.Do("{ const s = [...document.querySelectorAll('dialog option')].find((o) => o.value === 'docs').parentNode;" +
 		" s.value = 'docs'; s.dispatchEvent(new Event('change')); }")
 	p.Sees("dialog", "For texts.")
@@ -211,8 +219,12 @@ func TestNewChatHasItsSettings(t *testing.T) {
 			").querySelector('input, textarea').focus()")
 		p.Write(words)
 	}
-	p.Do("document.querySelector('dialog textarea').focus()")
-	p.Write("Why?")
+	p.Type("dialog textarea", "What I typed")
+	p.Click("dialog .prompts button", "Why?")
+	focusOn(p, "dialog textarea")
+	p.Do("document.execCommand('undo')")
+	p.Until("undo brings back what was typed", "document.activeElement.value === 'What I typed'")
+	p.Click("dialog .prompts button", "Why?")
 	p.Key("Shift+Enter")
 	p.Write("Say it.")
 	p.Key("Enter")

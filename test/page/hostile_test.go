@@ -54,7 +54,9 @@ func hostileStage(t *testing.T) *stage {
 	s.answer("GET /v1beta1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{
 		{"name": evil(2)}}})
 	s.answer("GET /v1beta1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
-		{"name": evil(3)}}})
+		{"name": evil(3), "default": true, "description": evil(101), "firstPrompts": []string{evil(102)}}}})
+	s.answer("GET /v1beta1/namespaces/demo/templates", http.StatusOK, fields{"templates": []fields{
+		{"name": evil(103), "description": evil(104)}}})
 	s.list(
 		summary("triage", "Running", "Generating", fields{"title": evil(4), "lastReply": evil(5), "model": evil(6),
 			"cost": []fields{{"currency": evil(7), "microUnits": 1}}}),
@@ -157,6 +159,7 @@ func TestTextsOfAnyShapeAreShown(t *testing.T) {
 			strings.Repeat("b|", 2_000),
 		"entities": strings.Repeat("&#x202e;&lt;", 10_000), "a word": strings.Repeat("w", 500_000),
 		"links": strings.Repeat("<http://a.example/>", 5_000), "images": strings.Repeat("![", 10_000),
+		"formulas": strings.Repeat(`\[ $a `, 20_000), "a formula": "$" + strings.Repeat(`\frac{`, 300) + "$",
 		"marks": strings.Repeat("e\u0301\u0302\u0303\u0304", 20_000),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ package page
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -97,6 +98,10 @@ func (s *stage) operate(w http.ResponseWriter, r *http.Request) {
 			"the API server does not answer, try again")
 	}
 	w.WriteHeader(status)
+	if raw, ok := body.([]byte); ok {
+		_, _ = w.Write(raw)
+		return
+	}
 	_ = json.NewEncoder(w).Encode(body)
 }
 
@@ -109,6 +114,15 @@ func (s *stage) answer(what string, status int, body any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers[what] = func() (int, any) { return status, body }
+}
+
+// file lets an operation be answered by bytes, given in base64.
+func (s *stage) file(what, content string) {
+	raw, err := base64.StdEncoding.DecodeString(content)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.answer(what, http.StatusOK, raw)
 }
 
 // wasAsked waits until the page has asked for an operation, and returns the body of the last such.

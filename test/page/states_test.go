@@ -217,6 +217,29 @@ func TestEveryStateIsVisibleAndAccessible(t *testing.T) {
 	}
 }
 
+func TestTextFromRightToLeftIsShownSo(t *testing.T) {
+	s := newStage(t)
+	const words = "لماذا لا تعمل العقدة؟"
+	s.chat("triage", user(0, words), assistant(1, text("الشبكة لا تعمل:\n\n- `node-7`\n\n```sh\nkubectl get nodes\n```")),
+		status("Waiting", "Answered", 2, nil))
+	p := s.opened(t)
+	s.tell(chats, event{"modified", summary("triage", "Waiting", "Answered", fields{"title": words})})
+	p.Sees("#chat-title", words)
+	p.Type("#compose", words)
+	for selector, want := range map[string]string{"article.user .prose": "rtl", "article.assistant .prose": "rtl",
+		"article pre": "ltr", "#chat-title": "rtl", "#chats .title": "rtl", "#compose": "rtl"} {
+		got := browser.Eval[string](p, "getComputedStyle(document.querySelector("+encoded(selector)+")).direction")
+		if got != want {
+			t.Errorf("%s is %s", selector, got)
+		}
+	}
+	hasNoBarrier(p)
+	// The whole page, in case somebody translates it.
+	p.Do("document.documentElement.dir = 'rtl'")
+	hasNoBarrier(p)
+	pictured(p, "", "right to left")
+}
+
 // emptyBoxes are the parts below the transcript that can be seen and show nothing.
 const emptyBoxes = `[...document.querySelectorAll('#below > section')]
 	.filter((e) => e.checkVisibility() && !e.innerText.trim()).map((e) => e.id).join()`
@@ -233,13 +256,13 @@ func hasNoBarrier(p *browser.Page) {
 	}
 }
 
-// looks at the state: light, dark, and as narrow as a phone.
+// looks at the state: light, dark, as narrow as a phone, and enlarged twice.
 func (st state) looks(t *testing.T, p *browser.Page) {
 	for _, look := range []struct {
 		scheme        string
 		width, height int64
 		picture       string
-	}{{"light", 1280, 860, st.picture}, {"dark", 1280, 860, st.dark}, {"light", 320, 640, st.phone}} {
+	}{{"light", 1280, 860, st.picture}, {"dark", 1280, 860, st.dark}, {"light", 320, 640, st.phone}, {"light", 640, 430, ""}} {
 		p.Look(look.scheme, look.width, look.height)
 		for _, barrier := range p.Barriers(axe) {
 			t.Errorf("%s, %d wide: %+v", look.scheme, look.width, barrier)

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -23,9 +24,14 @@ import (
 const Path = "/ui/"
 
 // policy allows the page to load and call only its own origin. No text becomes HTML or a script. An image is a link,
-// unless the message has its data.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// unless the chat has its data.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; " +
+	"img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
+
+// diagramFrame is the document that draws diagrams. The page loads it into a sandboxed frame, because the library
+// makes HTML of texts.
+const diagramFrame = "frame/diagram.html"
 
 //go:embed ui
 var embedded embed.FS
@@ -45,6 +51,7 @@ type file struct {
 	content []byte
 	etag    string
 	media   string
+	policy  string
 }
 
 // Handler serves the page below Path.
@@ -61,6 +68,10 @@ func Handler(login Login) http.Handler {
 	if err != nil {
 		panic(fmt.Sprintf("reading the page: %v", err)) // Cannot happen: it is part of the program.
 	}
+	const library, drawing = "vendor/mermaid.tiny.js", "frame/diagram.js"
+	files[diagramFrame] = frame(files[library].content, files[drawing].content)
+	delete(files, library) // It is too large to keep twice, and no other document needs it.
+	delete(files, drawing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Guard(w.Header())
 		name := strings.TrimPrefix(r.URL.Path, Path)
@@ -75,6 +86,9 @@ func Handler(login Login) http.Handler {
 		case !ok:
 			http.Error(w, "the page has no such file", http.StatusNotFound)
 		default:
+			if found.policy != "" {
+				w.Header().Set("Content-Security-Policy", found.policy)
+			}
 			w.Header().Set("Content-Type", found.media)
 			w.Header().Set("ETag", found.etag)
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
@@ -93,10 +107,24 @@ func Guard(h http.Header) {
 	h.Set("Cache-Control", "no-cache")
 }
 
+// frame is a document of these scripts, which may run no other ones and reach no network, also not the gateway.
+func frame(scripts ...[]byte) file {
+	document, sources := []byte("<!doctype html><meta charset=\"utf-8\"><title>Diagram</title>"), ""
+	for _, script := range scripts {
+		document = fmt.Appendf(document, "<script>%s</script>", script)
+		sum := sha256.Sum256(script)
+		sources += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	made := made(diagramFrame, document)
+	made.policy = "default-src 'none'; script-src" + sources + "; style-src 'unsafe-inline'; sandbox allow-scripts; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+	return made
+}
+
 func made(name string, content []byte) file {
 	sum := sha256.Sum256(content)
 	media := map[string]string{".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
-		".json": "application/json"}[path.Ext(name)]
+		".html": "text/html; charset=utf-8", ".json": "application/json"}[path.Ext(name)]
 	if media == "" {
 		media = mime.TypeByExtension(path.Ext(name))
 	}

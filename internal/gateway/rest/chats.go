@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/chatlist"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // InNamespace is the namespace that a request is about.
@@ -91,10 +92,18 @@ type ChatClasses struct {
 
 // ChatClass is what a list shows of a ChatClass.
 type ChatClass struct {
-	Name        string `json:"name" doc:"Its name."`
-	Description string `json:"description,omitempty" doc:"What its chats are for."`
-	Default     bool   `json:"default,omitempty" doc:"Whether chats have it that name none."`
-	Ready       bool   `json:"ready" doc:"Whether it is in force."`
+	Name         string   `json:"name" doc:"Its name."`
+	Description  string   `json:"description,omitempty" doc:"What its chats are for."`
+	FirstPrompts []string `json:"firstPrompts,omitempty" doc:"First messages to offer to people."`
+	Default      bool     `json:"default,omitempty" doc:"Whether chats have it that name none."`
+	Ready        bool     `json:"ready" doc:"Whether it is in force."`
+}
+
+// Templates are the templates of workspaces of a namespace.
+type Templates struct {
+	Body struct {
+		Templates []apiclient.Template `json:"templates" doc:"The PodTemplates for workspaces, by name, at most 500."`
+	}
 }
 
 // maxNamespaces bounds a list of namespaces.
@@ -130,6 +139,14 @@ func (a *api) chats() {
 		"List what may answer chats", "", http.StatusOK), a.listModelConfigs)
 	register(a, operation("listChatClasses", http.MethodGet, "/namespaces/{namespace}/chatclasses",
 		"List the classes that chats may have", "", http.StatusOK), a.listChatClasses)
+	register(a, operation("listTemplates", http.MethodGet, "/namespaces/{namespace}/templates",
+		"List the templates of workspaces", "For those who may list PodTemplates.", http.StatusOK),
+		func(ctx context.Context, in *InNamespace) (*Templates, error) {
+			list, err := a.client.Templates(ctx, in.Namespace)
+			out := &Templates{}
+			out.Body.Templates = list
+			return out, err
+		})
 	register(a, operation(listNamespaces, http.MethodGet, "/namespaces", "List the namespaces of the cluster",
 		"For those who may list them. Which chats the caller may see in one, its list of chats says.", http.StatusOK),
 		a.listNamespaces)
@@ -188,8 +205,8 @@ func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasse
 	}
 	out := &ChatClasses{}
 	out.Body.ChatClasses = each(list.Items, func(c *v1beta1.ChatClass) ChatClass {
-		return ChatClass{Name: c.Name, Description: c.Spec.Description, Default: c.Spec.Default,
-			Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1beta1.ConditionReady)}
+		return ChatClass{Name: c.Name, Description: c.Spec.Description, FirstPrompts: c.Spec.FirstPrompts,
+			Default: c.Spec.Default, Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1beta1.ConditionReady)}
 	})
 	return out, nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
@@ -157,6 +159,34 @@ func TestNobodyReadsTheHistoryOfAnotherNamespace(t *testing.T) {
 	}
 	ours.refuses(http.StatusBadRequest, "BadRequest", "chat", "GET",
 		"/chats/..%2f..%2f"+theirs.namespace+"%2fchats%2fc/messages", "")
+}
+
+func TestNewChatsHaveTheirChoices(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-template-author")
+	d.account("bert", "parley-chat-user")
+	d.create(&v1beta1.ChatClass{ObjectMeta: d.meta("ops"), Spec: v1beta1.ChatClassSpec{FirstPrompts: []string{"Why?"}}})
+	for name, labels := range map[string]map[string]string{"go": {v1beta1.LabelWorkspaceTemplate: "true"}, "other": nil} {
+		template := &corev1.PodTemplate{ObjectMeta: d.meta(name)}
+		template.Labels, template.Annotations = labels, map[string]string{v1beta1.AnnotationDescription: "A toolchain."}
+		template.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "none"}}
+		d.create(template)
+	}
+	got := d.does(http.StatusOK, "GET", "/templates", "")
+	if diff := cmp.Diff(map[string]any{"templates": []any{map[string]any{"name": "go", "description": "A toolchain."}}},
+		got.body); diff != "" {
+		t.Errorf("templates (-want +got):\n%s", diff)
+	}
+	user := *d
+	user.token = d.tokenOf("bert")
+	user.refuses(http.StatusForbidden, "Forbidden", "podtemplates", "GET", "/templates", "")
+	if got := user.does(http.StatusOK, "GET", "/chatclasses", ""); !strings.Contains(got.text, `"firstPrompts":["Why?"]`) {
+		t.Errorf("classes are %s", got.text)
+	}
+	blank := &v1beta1.ChatClass{ObjectMeta: d.meta("blank"), Spec: v1beta1.ChatClassSpec{FirstPrompts: []string{" "}}}
+	if err := cluster.Client.Create(t.Context(), blank); err == nil || !strings.Contains(err.Error(), "firstPrompts") {
+		t.Errorf("a blank first prompt: %v", err)
+	}
 }
 
 func TestOnlyWhoMayListsTheNamespaces(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -133,6 +134,28 @@ func (c *Client) Namespaces(ctx context.Context, most int) (names []string, more
 	}
 	slices.Sort(names)
 	return names, next != "", nil
+}
+
+// Template is a PodTemplate that workspaces are made from.
+type Template struct {
+	Name        string `json:"name" doc:"Its name."`
+	Description string `json:"description,omitempty" doc:"What its workspaces have."`
+}
+
+// maxTemplates bounds a list of templates.
+const maxTemplates = "500"
+
+// Templates returns the templates of workspaces of a namespace, by name. Errors are the API server's own.
+func (c *Client) Templates(ctx context.Context, namespace string) ([]Template, error) {
+	var page metav1.PartialObjectMetadataList
+	err := decode(ctx, c.rest.Get().AbsPath("/api/v1/namespaces", namespace, "podtemplates").
+		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
+		Param("limit", maxTemplates).Param("labelSelector", v1beta1.LabelWorkspaceTemplate+"=true"), &page)
+	out := make([]Template, len(page.Items))
+	for i := range page.Items {
+		out[i] = Template{page.Items[i].Name, page.Items[i].Annotations[v1beta1.AnnotationDescription]}
+	}
+	return out, err
 }
 
 // TokenFor describes the token of a service account.

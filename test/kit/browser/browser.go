@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	cdpage "github.com/chromedp/cdproto/page"
@@ -61,6 +62,8 @@ type Page struct {
 
 	mu      sync.Mutex
 	trouble []string
+	// document is the answer to requests that the browser answers.
+	document string
 }
 
 // violations are collected by the page itself, before any script of its own runs.
@@ -115,11 +118,30 @@ func (p *Page) heard(event any) {
 		go func() {
 			_, _ = chromedp.Call(p.ctx, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: true})
 		}()
+	case *fetch.EventRequestPaused:
+		go func(document string) {
+			_, _ = chromedp.Call(p.ctx, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: e.RequestID,
+				ResponseCode: 200, ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: "text/html"}},
+				Body: []byte(document)})
+		}(p.document)
 	case *log.EventEntryAdded:
 		// Streams are lost and requests refused on purpose; what breaks a policy is not.
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
 			p.trouble = append(p.trouble, e.Entry.Text)
 		}
+	}
+}
+
+// Answer lets the browser answer requests for addresses of a pattern with a document, in place of the server.
+func (p *Page) Answer(pattern, document string) {
+	p.t.Helper()
+	p.mu.Lock()
+	p.document = document
+	p.mu.Unlock()
+	_, err := chromedp.Call(p.ctx, fetch.Enable,
+		fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}})
+	if err != nil {
+		p.t.Fatalf("answering requests: %v", err)
 	}
 }
 

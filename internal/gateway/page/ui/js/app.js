@@ -204,7 +204,7 @@ async function start() {
   login = found.login;
   whenUnauthorized(unknown);
   if (!known()) unknown(found.refused || (login === 'link' ? 'This page is opened by the link that kubectl chat ui prints: run it again'
-    : 'A token of the cluster says who you are, and what you may see and do.'));
+    : 'Use a token that the cluster’s API server accepts. It decides what you may see and do.'));
   if (known()) namespaces();
   const { namespace, chat } = place();
   if (!namespace && found.place.namespace) {

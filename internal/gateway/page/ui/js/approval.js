@@ -27,9 +27,9 @@ export class ApprovalPanel {
   }
 
   /**
-   * @param {any} waiting @param {Map<string, import('./call.js').CallCard>} cards @param {any} [chat] if it was read already
+   * @param {any} waiting @param {(id: string) => string} inputOf a call, from the history @param {any} [chat] if it was read already
    */
-  show(waiting, cards, chat) {
+  show(waiting, inputOf, chat) {
     const version = waiting?.historyVersion ?? 0;
     if (version === this.version) {
       this.#decided(waiting?.toolCalls ?? []);
@@ -42,7 +42,7 @@ export class ApprovalPanel {
     if (!waiting) return;
     // What is approved is what the status says, under its digest: the parts of the stream are not asked.
     const calls = waiting.toolCalls.map((call) => (call.kind === 'Client'
-      ? { ...call, input: cards.get(call.id)?.call.input || call.input } : call));
+      ? { ...call, input: inputOf(call.id) || call.input } : call));
     const clients = calls.filter((call) => call.kind === 'Client');
     const others = calls.filter((call) => call.kind !== 'Client');
     this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,

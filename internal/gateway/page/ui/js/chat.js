@@ -39,6 +39,7 @@ export class ChatView {
       turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
       drawn: (node, entry) => { if (edited(namespace, entry.message.name) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
+      load: (file) => download(ofChat(namespace, chat), file.stored),
       save: (file) => download(ofChat(namespace, chat), file.stored).then((bytes) => save(file.name, bytes), (no) => tell(no.message)),
     });
     this.approvals = new ApprovalPanel(byId('approvals'), namespace, chat, tell);
@@ -106,7 +107,7 @@ export class ChatView {
     if (story.whole) this.transcript.sync(story);
     this.#head();
     showNotices(byId('notices'), story);
-    this.approvals.show(story.waiting, this.transcript.cards);
+    this.approvals.show(story.waiting, (id) => story.inputOf(id));
     showQueue(byId('queue'), { queue: story.queue, sending: this.outbox.items, failed: story.status?.phase === 'Error' },
       { namespace: this.namespace, chat: this.chat, tell: this.tell });
     byId('interrupt').hidden = !story.busy;
@@ -152,9 +153,9 @@ export class ChatView {
       const found = await ask('GET', `${ofChat(this.namespace, this.chat)}/messages?limit=200&before=${encodeURIComponent(first.message.name)}`);
       const had = this.story.entries.length;
       this.story.prepend(found.messages);
-      const added = this.story.entries.length - had;
-      this.transcript.from += added;
-      return added > 0;
+      if (this.story.entries.length === had) return false;
+      if (!this.closed) this.transcript.sync(this.story);
+      return true;
     } catch (no) {
       this.tell(`Earlier messages cannot be read: ${no.message}`);
       return false;
@@ -193,7 +194,9 @@ export class ChatView {
   move(by) {
     const nodes = [...byId('transcript').querySelectorAll('article:not([hidden])')];
     const at = nodes.indexOf(document.activeElement?.closest('article'));
-    const next = nodes[at < 0 ? nodes.length - 1 : Math.min(nodes.length - 1, Math.max(0, at + by))];
+    const { bottom } = byId('transcript').getBoundingClientRect();
+    const next = at < 0 ? nodes.findLast((node) => node.getBoundingClientRect().top < bottom)
+      : nodes[Math.min(nodes.length - 1, Math.max(0, at + by))];
     next?.focus();
     next?.scrollIntoView({ block: 'nearest' });
   }

@@ -7,7 +7,7 @@ import { ask, create, inNamespace, newName } from './api.js';
 import { EFFORTS, MODES } from './commands.js';
 import { button, byId, el, onEnter } from './dom.js';
 import { keep, kept } from './drafts.js';
-import { plain } from './text.js';
+import { clipped, plain } from './text.js';
 
 /** @param {string} title @param {...(Node|string)} content @returns {HTMLDialogElement} */
 export function dialog(title, ...content) {
@@ -59,15 +59,17 @@ export async function newChat(namespace, created) {
   const effort = choice(...EFFORTS);
   const mode = choice(...MODES);
   const system = kept(el('textarea', { rows: 3 }), `${key}/system`);
-  const template = text('a PodTemplate, such as go', { maxlength: 253 });
+  const prompts = el('div', { class: 'row prompts', role: 'group', 'aria-label': 'First messages' });
+  const template = text('a PodTemplate, such as go', { maxlength: 253, list: 'templates' });
+  const templates = el('datalist', { id: 'templates' });
   const allow = text('all, or names such as execute, read_file');
   const approval = text('none, or names such as execute, k8s_*');
   const wrong = el('p', { class: 'warning', role: 'alert' });
   const submit = el('button', { class: 'primary' }, 'Begin');
   const madeUp = newName('chat');
-  const form = el('form', { method: 'dialog' }, el('label', {}, 'First message', prompt), el('label', {}, 'Class', klass), about,
+  const form = el('form', { method: 'dialog' }, el('label', {}, 'First message', prompt), prompts, el('label', {}, 'Class', klass), about,
     el('label', {}, 'Model', model), el('label', {}, 'Name', name),
-    el('details', {}, el('summary', {}, 'More settings'), el('label', {}, 'System prompt', system), el('label', {}, 'Workspace', template),
+    el('details', {}, el('summary', {}, 'More settings'), el('label', {}, 'System prompt', system), el('label', {}, 'Workspace', template), templates,
       el('label', {}, 'Tools', allow), el('label', {}, 'Tools whose calls wait for approval', approval), el('label', {}, 'Mode', mode),
       el('label', {}, 'Effort', effort)), wrong,
     el('div', { class: 'row' }, submit, button('Cancel', () => shown.close())));
@@ -100,20 +102,33 @@ export async function newChat(namespace, created) {
   };
   form.addEventListener('submit', (event) => { event.preventDefault(); begin(); });
   prompt.addEventListener('keydown', (event) => onEnter(event, () => form.requestSubmit()));
-  options(model, `${inNamespace(namespace)}/modelconfigs`, 'modelConfigs');
-  const classes = options(klass, `${inNamespace(namespace)}/chatclasses`, 'chatClasses');
+  options(model, namespace, 'modelConfigs', (one) => [one.model && `${one.name}: ${one.model}, ${one.provider}`,
+    one.default && '(default)', one.ready === false && '(not ready)']);
+  options(templates, namespace, 'templates', (one) => [`${one.name}:`, one.description]);
+  const classes = options(klass, namespace, 'chatClasses', () => []);
   const describe = async () => {
     const found = (await classes).find((one) => (klass.value ? one.name === klass.value : one.default));
     about.textContent = found ? plain([klass.value ? '' : `${found.name}:`, found.description].filter(Boolean).join(' ')) : '';
+    prompts.replaceChildren(...(found?.firstPrompts ?? []).map((words) => button(clipped(words, 80), () => {
+      // Typed, so that undo brings back what was there.
+      prompt.select();
+      document.execCommand('insertText', false, words);
+    }, { title: plain(words) })));
   };
   klass.addEventListener('change', describe);
   describe();
 }
 
-async function options(select, path, field) {
-  const found = await ask('GET', path).catch(() => ({ [field]: [] }));
-  for (const one of found[field]) if (!one.disabled) select.append(el('option', { value: one.name }, plain(one.name)));
-  return found[field];
+/**
+ * Offers what the caller may list. @param {HTMLElement} at @param {string} namespace @param {string} field of the answer
+ * @param {(one: any) => any[]} words beside the name
+ */
+async function options(at, namespace, field, words) {
+  const found = await ask('GET', `${inNamespace(namespace)}/${field.toLowerCase()}`).catch(() => ({}));
+  for (const one of found[field] ?? []) {
+    if (!one.disabled) at.append(el('option', { value: one.name }, plain(words(one).filter(Boolean).join(' ') || one.name)));
+  }
+  return found[field] ?? [];
 }
 
 /** Asks for a token until there is one. @param {string} why @param {(token: string, keep: boolean) => void} given */
@@ -123,10 +138,10 @@ export function signIn(why, given) {
   const stay = el('input', { type: 'checkbox' });
   const form = el('form', { method: 'dialog', id: 'sign-in' }, el('p', {}, why),
     el('label', {}, 'Token', token),
-    el('p', { class: 'dim' }, 'Such as that of kubectl create token ACCOUNT. It is kept in this tab’s memory and shown to this server alone.'),
-    el('label', { class: 'check' }, stay, ' Keep it for reloads, until the tab is closed'),
-    el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Go on')));
-  const shown = dialog('Who are you?', form);
+    el('p', { class: 'dim' }, 'For example, from kubectl create token ACCOUNT. It stays in the memory of this tab and is sent only to this server.'),
+    el('label', { class: 'check' }, stay, ' Keep it until the tab is closed, also when it reloads'),
+    el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Sign in')));
+  const shown = dialog('Sign in', form);
   shown.addEventListener('cancel', (event) => event.preventDefault());
   // A browser closes what refuses to be closed at the second Escape.
   shown.addEventListener('close', () => { if (!answered) signIn(why, given); });

@@ -28,7 +28,7 @@ export async function edit(at, of, failed) {
     return;
   }
   if (at.querySelector(':scope > .editor')) return;
-  const field = el('textarea', { rows: 4, 'aria-label': 'The message' });
+  const field = el('textarea', { rows: 4, dir: 'auto', 'aria-label': 'The message' });
   field.value = wordsOf(found.spec);
   kept(field, key);
   const rest = [...at.children];

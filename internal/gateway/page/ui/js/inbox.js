@@ -72,7 +72,7 @@ export class Inbox {
       const toolCalls = calls.filter((call) => call.kind !== 'Client');
       row.note.textContent = toolCalls.length < calls.length ? 'Other calls need results: open the chat.' : '';
       const waiting = toolCalls.length ? { ...status.requiresAction, historyVersion: status.history?.version, toolCalls } : null;
-      if (waiting) row.panel.show(waiting, new Map(), chat);
+      if (waiting) row.panel.show(waiting, () => '', chat);
       else row.panel.settle();
     } catch (no) {
       row.note.textContent = `The calls cannot be read: ${no.message}`;

@@ -115,13 +115,13 @@ export class ChatList {
     const title = clipped(chat.title || chat.name, 80);
     if (current) row.link.setAttribute('aria-current', 'page');
     else row.link.removeAttribute('aria-current');
-    fill(row.link, el('span', { class: 'top' }, el('span', { class: 'title' }, pinned ? '★ ' : '', title),
+    fill(row.link, el('span', { class: 'top' }, el('span', { class: 'title', dir: 'auto' }, pinned ? '★ ' : '', title),
       el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
     el('span', { class: 'top' }, el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
       el('span', { class: 'meta' }, [chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
         ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · '))),
     chat.lastReply || chat.turn?.summary
-      ? el('span', { class: 'last' }, clipped(unmarked(chat.turn?.summary || chat.lastReply), 120)) : null);
+      ? el('span', { class: 'last', dir: 'auto' }, clipped(unmarked(chat.turn?.summary || chat.lastReply), 120)) : null);
     row.more.setAttribute('aria-label', `Actions of ${title}`);
     row.li.className = `depth${Math.min(depth, 3)}${chat.archived ? ' archived' : ''}`;
     return row.li;

@@ -6,11 +6,14 @@
 
 import markdownit from '../vendor/markdown-it.esm.min.mjs';
 import { colour } from './colours.js';
+import { diagram } from './diagram.js';
 import { copyButton, el } from './dom.js';
+import { formulas, math } from './math.js';
 import { safe } from './text.js';
 
 const md = markdownit({ html: false, linkify: true, breaks: false, typographer: false });
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
+md.use(formulas);
 
 /** Longer texts are shown as they are: nobody reads them, and their structure would take long to build. */
 const MOST = 200_000;
@@ -120,6 +123,7 @@ function nodeOf(token, outline) {
     case 'hr': return el('hr');
     case 'code_inline': return el('code', {}, token.content);
     case 'fence': case 'code_block': return code(token.content, token.info, !outline.grows);
+    case 'math': return math(safe(token.content).trim(), token.meta);
     case 'heading_open':
       outline.level = Math.min(6, Number(token.tag.slice(1)) + TOP, outline.level + 1);
       return el(`h${outline.level}`);
@@ -137,7 +141,9 @@ export function code(text, info = '', coloured = true) {
   const copy = copyButton('Copy', () => text, 'Copy the code');
   const shown = el('code', {}, text.replace(/\n$/, ''));
   if (coloured) colour(shown, shown.textContent, language);
-  return el('div', { class: 'code' }, el('div', { class: 'bar' }, el('span', {}, language), copy), el('pre', { tabindex: 0 }, shown));
+  const made = el('div', { class: 'code' }, el('div', { class: 'bar' }, el('span', {}, language), copy), el('pre', { tabindex: 0 }, shown));
+  if (coloured && language === 'mermaid') diagram(made, shown.textContent);
+  return made;
 }
 
 /** @param {string|null} href @returns {URL|null} where a link leads, if that is a place that links may lead to */

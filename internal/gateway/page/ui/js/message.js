@@ -163,8 +163,9 @@ function file(given, page) {
     return el('p', { class: 'file' }, to, ` ${safe(given.mediaType)}`);
   }
   if (given.stored) {
-    return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `,
-      button(`Save ${name}`, () => page.save(given), { class: 'quiet' }));
+    const saving = button(`Save ${name}`, () => page.save(given), { class: 'quiet' });
+    if (!IMAGES.includes(given.mediaType)) return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `, saving);
+    return el('figure', { class: 'file' }, preview(given, page), el('figcaption', {}, name, ' ', saving));
   }
   if (!given.data) {
     const ref = given.configMapKeyRef;
@@ -176,6 +177,17 @@ function file(given, page) {
   if (!IMAGES.includes(given.mediaType)) return el('p', { class: 'file' }, `${name}, ${safe(given.mediaType)} `, saving);
   return el('figure', { class: 'file' },
     el('img', { src: `data:${given.mediaType};base64,${given.data}`, alt: name, loading: 'lazy' }), el('figcaption', {}, name, ' ', saving));
+}
+
+/** An image that the object storage has, once it is loaded. */
+function preview(given, page) {
+  const image = el('img', { alt: plain(given.name), hidden: true });
+  page.load(given).then((bytes) => {
+    image.src = URL.createObjectURL(new Blob([bytes], { type: given.mediaType }));
+    image.hidden = false;
+    return image.decode().finally(() => URL.revokeObjectURL(image.src));
+  }).catch((no) => image.replaceWith(el('p', { class: 'dim' }, `There is no preview: ${safe(no.message)}`)));
+  return image;
 }
 
 /** How a reply ended that is not simply complete. */

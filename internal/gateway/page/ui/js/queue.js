@@ -46,7 +46,7 @@ function waiting(queued, page) {
   const change = (restored) => edit(li, { namespace, chat, name: queued.name,
     hint: 'It keeps its place in the queue.', restored }, tell);
   li.append(el('span', { class: 'place' }),
-    el('span', { class: 'words', title: safe(queued.name) }, safe(queued.preview || 'without a preview')),
+    el('span', { class: 'words', dir: 'auto', title: safe(queued.name) }, safe(queued.preview || 'without a preview')),
     queued.interrupts ? el('span', { class: 'badge' }, 'cuts in') : '',
     queued.model ? el('span', { class: 'badge' }, safe(queued.model)) : '',
     el('span', { class: 'tools' },
@@ -60,6 +60,6 @@ function waiting(queued, page) {
 
 function sending(item) {
   const words = item.body.content ?? item.body.parts?.find((part) => part.text)?.text ?? 'files';
-  return el('li', { class: 'sending' }, el('span', { class: 'words' }, clipped(words, 200)),
+  return el('li', { class: 'sending' }, el('span', { class: 'words', dir: 'auto' }, clipped(words, 200)),
     el('span', { class: 'badge' }, safe(item.state)));
 }

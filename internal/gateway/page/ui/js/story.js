@@ -148,6 +148,12 @@ export class Story {
     return action && status?.phase === 'RequiresAction' && action.historyVersion === status.historyVersion ? action : null;
   }
 
+  /** What the newest call of an id was given. @param {string} id */
+  inputOf(id) {
+    const found = this.entries.flatMap((entry) => entry.message.parts ?? []).findLast((part) => part.toolCall?.id === id);
+    return found?.toolCall.input ?? '';
+  }
+
   get busy() {
     return ['Running', 'Interrupting', 'RequiresAction'].includes(this.status?.phase);
   }

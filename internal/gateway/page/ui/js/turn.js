@@ -13,6 +13,9 @@ import { workSummary } from './work.js';
 
 /** @typedef {import('./story.js').Entry} Entry */
 
+/** How many of the steps that are over have elements at once. */
+const STEPS = 20;
+
 /** @param {Entry} entry */
 export const keyOf = (entry) => `${entry.message.uid}@${entry.historyVersion}@${entry.index}`;
 
@@ -82,6 +85,10 @@ export class Turn {
       this.#arrange();
       this.#settle();
     });
+    /** Behind which step the list ends; undefined: the last one. */
+    this.until = undefined;
+    this.earlier = button('', () => this.#showSteps(-STEPS), { class: 'earlier quiet' });
+    this.later = button('', () => this.#showSteps(STEPS), { class: 'earlier quiet' });
     this.newest = el('div', { class: 'body' });
     this.now = el('p', { class: 'now', hidden: true });
     this.foot = el('div');
@@ -114,8 +121,8 @@ export class Turn {
     const step = this.steps.find(({ entries }) => entries.some((entry) => entry.message.name === name));
     if (!step || step === this.steps.at(-1)) return step && this.node;
     this.work.open = true;
-    this.#arrange();
-    this.#settle();
+    this.until = this.steps.indexOf(step);
+    this.#showSteps(STEPS / 2);
     return step.node;
   }
 
@@ -149,14 +156,28 @@ export class Turn {
       button('Regenerate', () => this.page.remove(entry), { class: 'quiet' })];
   }
 
+  /** Moves the list of steps. @param {number} by so many of them */
+  #showSteps(by) {
+    const last = this.steps.length - 1;
+    const until = Math.max(STEPS, (this.until ?? last) + by);
+    this.until = until < last ? until : undefined;
+    this.#arrange();
+    this.#settle();
+  }
+
   #arrange() {
     const folded = this.steps.slice(0, -1);
     const newest = this.steps.at(-1);
     this.work.hidden = folded.length === 0;
-    for (const step of folded) if (!this.work.open || step.thoughts.length > 0) step.forget();
+    const until = this.until ?? folded.length;
+    const shown = this.work.open ? folded.slice(Math.max(0, until - STEPS), until) : [];
+    for (const step of folded) if (!shown.includes(step) || step.thoughts.length > 0) step.forget();
     arrange(this.newest, newest ? [newest.node] : []);
     const thoughts = folded.length > 0 ? newest.takeThoughts() : [];
-    arrange(this.list, this.work.open ? [...folded.map((step) => step.node), ...thoughts] : []);
+    this.earlier.textContent = `Show earlier steps: ${until - STEPS}`;
+    this.later.textContent = `Show later steps: ${folded.length - until}`;
+    arrange(this.list, this.work.open ? [...(until > STEPS ? [this.earlier] : []), ...shown.map((step) => step.node),
+      ...(until < folded.length ? [this.later] : thoughts)] : []);
   }
 
   /** Shows how calls stand that have no result. */
