@@ -3,7 +3,7 @@
 
 // What can be done with a chat, from its head and from the list.
 
-import { ask, newName, ofChat } from './api.js';
+import { ask, create, inNamespace, newName, ofChat } from './api.js';
 import { confirmed, promptFor } from './dialogs.js';
 import { copyText, toast } from './dom.js';
 import { asMarkdown } from './export.js';
@@ -46,6 +46,23 @@ export class ChatActions {
     if (title !== null) await this.change({ title: title.trim() || null });
   }
 
+  /**
+   * Creates a chat that continues this one, with its settings.
+   * @param {string} [message] the last one to copy; default: the newest @returns {Promise<string|undefined>} its name
+   */
+  async fork(message) {
+    return attempt('No fork was created', async () => {
+      const { spec = {}, status } = await ask('GET', this.path);
+      const last = message ?? status?.history?.head;
+      if (!last) throw new Error('The chat has no messages to continue from.');
+      const name = newName(this.chat.slice(0, 180));
+      const { settings, omitted } = forkSettings(spec);
+      await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, fork: { chat: this.chat, message: last } } });
+      toast(omitted.length ? `The fork has the settings of the chat, but not: ${omitted.map(plain).join(', ')}.` : 'The fork has the settings of the chat.');
+      return name;
+    });
+  }
+
   /** @returns {Promise<boolean>} whether the chat is deleted */
   async delete() {
     if (!await confirmed(`Chat ${plain(this.chat)} is deleted with its messages and sub-chats.`, 'Delete the chat')) return false;
@@ -71,4 +88,12 @@ export class ChatActions {
   pin() {
     pin(this.namespace, this.chat, !isPinned(this.namespace, this.chat));
   }
+}
+
+/** What a fork has of the chat's spec. Access to anything but the conversation is the decision of who creates it. */
+function forkSettings({ prompt, title, parentRef, archived, suspend, retention, fork, workspace, kubernetes, mcpServers = [], ...settings }) {
+  const secret = mcpServers.filter((server) => server.headersFrom?.length);
+  const open = mcpServers.filter((server) => !secret.includes(server));
+  return { settings: { ...settings, ...(open.length && { mcpServers: open }) },
+    omitted: [...(workspace ? ['workspace'] : []), ...(kubernetes ? ['kubernetes'] : []), ...secret.map(({ name }) => `MCP server ${name}`)] };
 }

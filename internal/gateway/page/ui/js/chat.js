@@ -37,6 +37,7 @@ export class ChatView {
     this.transcript = new Transcript(byId('transcript'), {
       chatLink: page.link, messageLink: (name) => new URL(`${page.link(chat)}/${encodeURIComponent(name)}`, location.href).href,
       turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
+      fork: (entry) => this.fork(entry.message.name),
       drawn: (node, entry) => { if (edited(namespace, entry.message.name) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
       load: (file) => download(ofChat(namespace, chat), file.stored),
@@ -50,7 +51,7 @@ export class ChatView {
       this.outbox.send(body);
       this.transcript.toEnd();
     }, { change: (spec, done) => this.actions.change(spec, done), request: (kind) => this.actions.request(kind),
-      failed: tell, upload: (bytes) => upload(ofChat(namespace, chat), bytes) });
+      fork: () => this.fork(), failed: tell, upload: (bytes) => upload(ofChat(namespace, chat), bytes) });
     this.drawPresent = () => this.#drawPresent();
     this.drawLive = () => { if (!this.closed && this.story.whole) this.transcript.syncLive(this.story); };
     this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {
@@ -68,6 +69,12 @@ export class ChatView {
     this.transcript.close();
     this.composer.files.close();
     this.closed = true;
+  }
+
+  /** Continues the chat in another one, and opens that. @param {string} [message] the last one to copy */
+  async fork(message) {
+    const name = await this.actions.fork(message);
+    if (name && !this.closed) location.hash = this.page.link(name);
   }
 
   #events(list) {

@@ -13,8 +13,8 @@ const MOST = 8;
 export class Commands {
   /**
    * @param {HTMLTextAreaElement} field
-   * @param {{change: (spec: any, done: string) => void, request: (kind: string) => void, failed: (words: string) => void,
-   *   models: () => string[]}} chat
+   * @param {{change: (spec: any, done: string) => void, request: (kind: string) => void, fork: () => void,
+   *   failed: (words: string) => void, models: () => string[]}} chat
    */
   constructor(field, chat) {
     Object.assign(this, { field, root: byId('completions'), offers: [], at: 0, failed: chat.failed });
@@ -26,6 +26,7 @@ export class Commands {
       '/effort': { what: 'choose how much the model thinks', values: () => EFFORTS,
         run: (reasoningEffort) => chat.change({ reasoningEffort }, `The effort of the chat is now ${reasoningEffort}.`) },
       '/compact': { what: 'replace the context by a summary', run: () => chat.request('Compact') },
+      '/fork': { what: 'continue in another chat from here', run: () => chat.fork() },
       '/clear': { what: 'begin a new context', run: () => chat.request('Clear') },
     };
     field.onblur = () => this.#offer([]);

@@ -69,7 +69,7 @@ export class Turn {
   /**
    * @param {string} key
    * @param {{chatLink: (chat: string) => string, messageLink: (name: string) => string, remove: (entry: Entry) => void,
-   *   opened: Set<string>}} page opened has what people have unfolded
+   *   fork: (entry: Entry) => void, opened: Set<string>}} page opened has what people have unfolded
    */
   constructor(key, page) {
     // Each turn has cards of its own, because models use the ids of calls again.
@@ -153,6 +153,7 @@ export class Turn {
     const words = () => this.steps.map((step) => wordsOf(step.entries[0].message)).findLast(Boolean) ?? '';
     return [copyButton('Copy', words, 'Copy the reply'),
       copyButton('Link', () => this.page.messageLink(entry.message.name), 'Copy a link to the reply'),
+      button('Fork', () => this.page.fork(entry), { class: 'quiet', title: 'Continue from here in another chat' }),
       button('Regenerate', () => this.page.remove(entry), { class: 'quiet' })];
   }
 

@@ -1,0 +1,42 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestForkContinuesFromAReply(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Why?"), assistant(1, text("Because.")), user(2, "And now?"), assistant(3, text("Wait.")),
+		status("Waiting", "Answered", 4, nil))
+	s.answer("GET "+chats+"/triage", http.StatusOK, fields{"spec": fields{"prompt": "Why?", "title": "A node",
+		"systemPrompt": "Be brief.", "workspace": fields{"podTemplateRef": fields{"name": "go"}},
+		"mcpServers": []fields{{"name": "docs", "url": "https://docs.example.com"},
+			{"name": "jira", "url": "https://jira.example.com", "headersFrom": []fields{{"name": "Authorization"}}}}},
+		"status": fields{"history": fields{"head": "m-3"}}})
+	p := s.opened(t)
+	p.Sees("article.assistant", "Because.")
+	p.Do("document.querySelector('article.assistant [title^=Continue]').click()")
+	got := s.wasAsked("POST " + chats)
+	name, _ := got["name"].(string)
+	want := `{"fork":{"chat":"triage","message":"m-1"},"mcpServers":[{"name":"docs","url":"https://docs.example.com"}],` +
+		`"systemPrompt":"Be brief."}`
+	if spec := encoded(got["spec"]); spec != want || !strings.HasPrefix(name, "triage-") {
+		t.Errorf("%s was created with %s", name, spec)
+	}
+	p.Sees(".toast", "but not: workspace, MCP server jira.")
+	p.Until("the fork is open", "location.hash.endsWith('/"+name+"')")
+
+	p.Click("#chats a", "triage")
+	p.Sees("article.assistant", "Because.")
+	p.Key("c")
+	p.Write("/fork")
+	p.Key("Enter")
+	waitFor(t, "a fork of the newest message", func() bool {
+		return strings.Contains(encoded(s.wasAsked("POST " + chats)["spec"]), `"message":"m-3"`)
+	})
+}
