@@ -54,14 +54,16 @@ const (
 	// ReasonStarting surfaces in Ready (Unknown) and Reconciling (True) while the first message is created from
 	// spec.prompt.
 	ReasonStarting ConditionReason = "Starting"
-	// ReasonForking surfaces in Ready (Unknown) and Reconciling (True) while the history that spec.fork names is copied.
+	// ReasonForking surfaces in Ready (Unknown) and Reconciling (True) while the history that spec.fork names is copied,
+	// or while its chat has to continue from an edited message, or has text removed, before that.
 	ReasonForking ConditionReason = "Forking"
 	// ReasonForkSourceNotFound surfaces in Ready (False) and Stalled (True) while the chat that spec.fork names does not
 	// exist, or its history does not have the message. For the first 10 s it is Unknown and Reconciling. It is checked
-	// again every 10 s.
+	// again every minute.
 	ReasonForkSourceNotFound ConditionReason = "ForkSourceNotFound"
 	// ReasonForkRejected surfaces in Ready (False) and Stalled (True) while a copy of a message cannot be created: another
-	// message has its name, or the API server refuses it; the message contains its words. It is checked again every 10 s.
+	// message has its name, or the API server refuses it; the message contains its words. For the first 10 s it is Unknown
+	// and Reconciling. It is checked again every minute.
 	ReasonForkRejected ConditionReason = "ForkRejected"
 	// ReasonRestoring surfaces in Ready (Unknown) and Reconciling (True) until the chat is restored from a backup.
 	ReasonRestoring ConditionReason = "Restoring"

@@ -59,7 +59,7 @@ type ChatSpec struct {
 	Prompt string `json:"prompt,omitempty"`
 
 	// fork makes the chat continue another chat of the namespace from one of its messages: it begins with a copy of the
-	// history up to that message, and then takes up its prompt and its messages. Only the conversation is copied: no
+	// history up to that message, and continues with its prompt and its messages. Only the conversation is copied: no
 	// settings, no workspace and no sub-chats. It requires permission to read that chat and its messages. It cannot
 	// change.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fork cannot change: create a new chat"
@@ -125,7 +125,7 @@ type ForkSource struct {
 
 	// message is the name of the last ChatMessage to copy, which is part of the history of that chat. After a reply, the
 	// fork waits for a message. A message of a person is answered again, and results of tools are continued. Tool calls
-	// that have no results up to there are given up, and never run.
+	// that have no results up to there are cancelled.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required

@@ -27,7 +27,7 @@ type ChatClassSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:items:Pattern=`\S`
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p.matches(r'\\S'))",message="a first prompt is blank: say something, or leave it out"
 	// +listType=set
 	// +optional
 	FirstPrompts []string `json:"firstPrompts,omitempty"`

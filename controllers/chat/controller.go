@@ -90,7 +90,7 @@ func New(o Options) *Reconciler {
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
 		archiver: &archiver{store: o.Archive, live: o.Live, metrics: o.Metrics, now: o.Now,
 			running: limit.New(archivesAtOnce), failures: &remembered.archives},
-		forker:   &forker{client: o.Client, live: o.Live, files: o.Archive},
+		forker:   &forker{client: o.Client, live: o.Live, files: o.Archive, running: limit.New(forksAtOnce), now: o.Now},
 		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits, now: o.Now},
 	}
 }

@@ -117,7 +117,7 @@ func hasWork(o client.Object) bool {
 	chat, ok := o.(*v1beta1.Chat)
 	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1beta1.ChatWaiting ||
 		chat.Status.ObservedGeneration != chat.Generation ||
-		chat.Status.Wait != nil && chat.Status.Wait.For == v1beta1.WaitForRestore ||
+		chat.Status.Wait != nil && chat.Status.Wait.For == v1beta1.WaitForRestore || chat.IsForking() ||
 		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
 }
 

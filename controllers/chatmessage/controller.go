@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.chat != nil && (s.chat.IsRestoring() || s.chat.IsForking()) { // The end of that wakes the messages.
+	if s.isHeld() { // The end of that wakes the messages.
 		return ctrl.Result{}, nil
 	}
 	if r.written.isBehind(s.message, r.Now()) {

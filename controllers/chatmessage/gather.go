@@ -73,6 +73,16 @@ func (r *Reconciler) consider(ctx context.Context, message *v1beta1.ChatMessage)
 	return s, err
 }
 
+// isHeld reports whether the history of the chat is incomplete, so that no one can tell whether the message is part of
+// it. What is left of an earlier chat of that name is not part of a fork, and keeps it from having its copies.
+func (s *scope) isHeld() bool {
+	if s.chat == nil || !s.chat.IsForking() {
+		return s.chat != nil && s.chat.IsRestoring()
+	}
+	uid := history.ChatUID(s.message)
+	return uid == "" || uid == string(s.chat.UID)
+}
+
 // toBeArchived reports whether the chat, or one above it, is to be archived.
 func (r *Reconciler) toBeArchived(ctx context.Context, chat *v1beta1.Chat) (bool, error) {
 	for range v1beta1.MaxFamilyDepth + 1 {

@@ -79,10 +79,10 @@ func (s *Files) writeFile(ctx context.Context, key string, stored v1beta1.Stored
 	return nil
 }
 
-// Copy gives a chat the file of another one. A file that does not exist is none of the chat either.
+// Copy gives a chat the file of another one. The error is ErrNotFound if that has no such file.
 func (s *Files) Copy(ctx context.Context, namespace, from, to, digest string) error {
 	err := s.bucket.Copy(ctx, fileKey(namespace, to, digest), fileKey(namespace, from, digest), nil)
-	if err = known(err); err != nil && !errors.Is(err, ErrNotFound) {
+	if err = known(err); err != nil {
 		return fmt.Errorf("copying file %s: %w", digest, err)
 	}
 	return nil

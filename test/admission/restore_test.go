@@ -97,6 +97,11 @@ func TestRestoredObjectsKeepTheirAuthors(t *testing.T) {
 		check.Equal(t, "author", "somebody", stamp(t, o))
 		check.Equal(t, "editor", "another", editor(t, o))
 	}
+	copied := restored(say(chat.Name))
+	copied.Annotations[v1beta1.AnnotationRedacted] = "before/now"
+	mustCreate(t, manager, copied)
+	check.Equal(t, "author of a copy", "somebody", stamp(t, copied))
+	check.Equal(t, "editor of a copy", "another", editor(t, copied))
 }
 
 func TestRestorersWriteStatusesUntilTheEnd(t *testing.T) {

@@ -4,13 +4,17 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realpod"
@@ -104,7 +108,7 @@ func TestForkContinuesAfterResultsOfTools(t *testing.T) {
 }
 
 // The source has run them, or will: people approve a call once.
-func TestForkGivesUpCallsWithoutResults(t *testing.T) {
+func TestForkCancelsCallsWithoutResults(t *testing.T) {
 	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), ticket("call_2")))
@@ -163,4 +167,99 @@ func TestForkContinuesAfterACrashAmongItsCopies(t *testing.T) {
 	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-1-1", 2)
 	check.Equal(t, "copy of", string(messageIn(t, ns, "c-prompt").UID),
 		messageIn(t, ns, "f-from-0").Annotations[v1beta1.AnnotationRestoredFrom])
+}
+
+// turns leads chat c through so many more turns, and returns its newest message.
+func turns(t *testing.T, ns string, more int) (head string) {
+	t.Helper()
+	for range more {
+		version := chatIn(t, ns, "c").Status.History.Version
+		create(t, say(ns, "c", fmt.Sprintf("q%d", version)))
+		answers(t, assigned(t, ns, "c", version+1, 1), chattest.Says("Fine."))
+		waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	}
+	return chatIn(t, ns, "c").Status.History.Head
+}
+
+func TestRecreatedForkHasWholeHistory(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 6)
+	create(t, forkOf(ns, "f", head, ""))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f"+head[1:], 12)
+	remove(t, newChat(ns, "f", ""))
+	again := forkOf(ns, "f", head, "")
+	create(t, again)
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f"+head[1:], 12)
+	check.Equal(t, "owner of the first copy", again.UID, messageIn(t, ns, "f-from-0").OwnerReferences[0].UID)
+	check.Equal(t, "state of the first copy", v1beta1.MessageCommitted, messageIn(t, ns, "f-from-0").Status.State)
+}
+
+// Each of them would list the history.
+func TestCopiesAreSettledBeforeTheFork(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 3)
+	create(t, forkOf(ns, "f", head, ""))
+	var fork *v1beta1.Chat
+	eventually(t, "the fork has its history", func() bool {
+		fork = chatIn(t, ns, "f")
+		return fork.Status.History.Length == 6
+	})
+	for _, name := range []string{"f-from-0", "f-from-2"} {
+		waitForMessage(t, ns, name, metav1.ConditionTrue, v1beta1.ReasonAnswered)
+		order, err := resourceversion.CompareResourceVersion(messageIn(t, ns, name).ResourceVersion, fork.ResourceVersion)
+		check.OK(t, err)
+		check.Equal(t, "message "+name+" is settled first", -1, order)
+	}
+}
+
+func TestForkHasRedactedMessages(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", "SECRET"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
+	m := messageIn(t, ns, "c-prompt")
+	changed := m.Spec.DeepCopy()
+	changed.Content = "[REDACTED]"
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationRedacted, content.Redacted(m, changed))
+	m.Spec = *changed
+	check.OK(t, cluster.Client.Update(t.Context(), m))
+	create(t, forkOf(ns, "f", "c-1-1", ""))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-1-1", 2)
+	check.Equal(t, "copied text", "[REDACTED]", messageIn(t, ns, "f-from-0").Spec.Content)
+}
+
+func TestForkWaitsForEditOfItsSource(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 2)
+	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":true}}`)
+	eventually(t, "the source is archived", func() bool { return chatIn(t, ns, "c").Status.Archived })
+	edit(t, ns, "q0", "something else")
+	create(t, forkOf(ns, "f", head, ""))
+	eventually(t, "the fork says what it waits for", func() bool {
+		ready := meta.FindStatusCondition(chatIn(t, ns, "f").Status.Conditions, v1beta1.ConditionReady)
+		return ready != nil && strings.Contains(ready.Message, "Message q0 of chat c was edited")
+	})
+	edit(t, ns, "q0", "hello")
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f"+head[1:], 4)
+}
+
+func TestForkBeforeClearedContextHasItsContext(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 1)
+	annotate(t, ns, "c", v1beta1.AnnotationClear, "now")
+	eventually(t, "the context is cleared", func() bool { return chatIn(t, ns, "c").Status.History.ContextStart == 2 })
+	newest := turns(t, ns, 1)
+	create(t, forkOf(ns, "f", head, ""))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f"+head[1:], 2)
+	check.Equal(t, "context of the fork begins at", int64(0), chatIn(t, ns, "f").Status.History.ContextStart)
+	second := forkOf(ns, "g", newest, "")
+	create(t, second)
+	waitForHistory(t, ns, "g", v1beta1.ChatWaiting, "g"+newest[1:], 4)
+	check.Equal(t, "context of the other fork begins at", int64(2), chatIn(t, ns, "g").Status.History.ContextStart)
+	check.Equal(t, "title", chatIn(t, ns, "c").Status.Title, chatIn(t, ns, "g").Status.Title)
 }

@@ -83,7 +83,7 @@ func forkSummary(f ChatFacts) Summary {
 	switch {
 	case f.ForkProblem == nil:
 		return Working(v1beta1.ReasonForking, "Copying the history of chat "+f.Fork.Chat+" up to message "+f.Fork.Message)
-	case f.ForkProblem.MayPass:
+	case f.ForkProblem.MayPass || f.ForkProblem.Reason == v1beta1.ReasonForking:
 		return Working(f.ForkProblem.Reason, f.ForkProblem.Message)
 	}
 	return Failed(f.ForkProblem.Reason, f.ForkProblem.Message)

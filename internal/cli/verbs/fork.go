@@ -4,7 +4,6 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -29,7 +28,7 @@ func newFork(o *options) *cobra.Command {
 			"once, and the reply is shown as with send; TEXT - reads standard input. Without a TEXT it waits for a message, " +
 			"unless the history ends with a message of a person or results of tools, which are answered again. If NAME ends " +
 			"with a hyphen, the API server completes it; without a NAME it completes CHAT-.\n\nWorkspace, service account, " +
-			"and MCP servers with headers from Secrets are left out; a remark on standard error names them.",
+			"and MCP servers with headers from Secrets are not copied; a remark on standard error names them.",
 		Example: "  kubectl chat fork triage\n" +
 			"  kubectl chat fork triage triage-2 --at triage-5-1 --model large \"Is there another way?\"",
 		Args: cobra.MinimumNArgs(1),
@@ -49,16 +48,19 @@ func newFork(o *options) *cobra.Command {
 }
 
 func (f *forkOptions) run(ctx context.Context, s *session, args []string) error {
-	source, err := s.Chats().Get(ctx, args[0])
+	source, err := s.Chat(ctx, args[0])
 	if err != nil {
-		return fmt.Errorf("reading chat %s: %w", args[0], err)
+		return err
 	}
 	spec, omitted := forkSpec(source)
-	if spec.Fork.Message = cmp.Or(f.at, source.Status.History.Head); spec.Fork.Message == "" {
-		return fmt.Errorf("chat %s has no messages to continue from", source.Name)
+	if spec.Fork.Message, err = f.lastMessage(ctx, s, source); err != nil {
+		return err
 	}
-	chat := &v1beta1.Chat{Spec: spec}
-	f.new.name(chat, cmp.Or(append(args[1:], source.Name+"-")[0]))
+	chat, name := &v1beta1.Chat{Spec: spec}, source.Name+"-"
+	if len(args) > 1 {
+		name = args[1]
+	}
+	f.new.name(chat, name)
 	if len(args) > 2 {
 		if chat.Spec.Prompt, err = s.textOf(args[2:]); err != nil {
 			return err
@@ -68,17 +70,31 @@ func (f *forkOptions) run(ctx context.Context, s *session, args []string) error 
 		return err
 	}
 	if len(omitted) > 0 {
-		_, _ = fmt.Fprintf(s.ErrOut, "▎[left out: %s]\n", strings.Join(omitted, ", "))
+		_, _ = fmt.Fprintf(s.ErrOut, "▎[not copied: %s]\n", strings.Join(omitted, ", "))
 	}
 	return createChat(ctx, s, chat, f.new)
+}
+
+// lastMessage is the last message to copy. One that does not exist would keep the fork waiting.
+func (f *forkOptions) lastMessage(ctx context.Context, s *session, source *v1beta1.Chat) (string, error) {
+	if f.at == "" {
+		if source.Status.History.Head == "" {
+			return "", fmt.Errorf("chat %s has no messages to continue from", source.Name)
+		}
+		return source.Status.History.Head, nil
+	}
+	if _, err := s.Message(ctx, source.Name, f.at); err != nil {
+		return "", err
+	}
+	return f.at, nil
 }
 
 // forkSpec has the settings of a chat, without what gives access to something else than the conversation: that is the
 // decision of who creates the fork.
 func forkSpec(source *v1beta1.Chat) (spec v1beta1.ChatSpec, omitted []string) {
-	said := source.Spec.DeepCopy()
-	spec = v1beta1.ChatSpec{ChatClassName: said.ChatClassName, Mode: said.Mode, Output: said.Output,
-		ChatSettings: said.ChatSettings, Fork: &v1beta1.ForkSource{Chat: source.Name}}
+	from := source.Spec.DeepCopy()
+	spec = v1beta1.ChatSpec{ChatClassName: from.ChatClassName, Mode: from.Mode, Output: from.Output,
+		ChatSettings: from.ChatSettings, Fork: &v1beta1.ForkSource{Chat: source.Name}}
 	if spec.Workspace != nil {
 		omitted = append(omitted, "workspace")
 	}
@@ -86,7 +102,7 @@ func forkSpec(source *v1beta1.Chat) (spec v1beta1.ChatSpec, omitted []string) {
 		omitted = append(omitted, "kubernetes")
 	}
 	spec.Workspace, spec.Kubernetes, spec.Retention, spec.MCPServers = nil, nil, nil, nil
-	for _, server := range said.MCPServers {
+	for _, server := range from.MCPServers {
 		if len(server.HeadersFrom) > 0 {
 			omitted = append(omitted, "MCP server "+server.Name)
 			continue

@@ -22,7 +22,7 @@ func TestForkTakesSettingsButNoAccess(t *testing.T) {
 	p.update(p.chat)
 	head := p.chat.Status.History.Head
 	p.run("fork", "triage").shows("chat.parley.dev/"+p.created("triage-").Name+" created\n",
-		"▎[left out: workspace]")
+		"▎[not copied: workspace]")
 	forked := p.created("triage-").Spec
 	check.Equal(t, "source", v1beta1.ForkSource{Chat: "triage", Message: head}, *forked.Fork)
 	if forked.SystemPrompt != "Be brief." || forked.Workspace != nil || forked.Retention != nil ||
@@ -37,4 +37,5 @@ func TestForkTakesSettingsButNoAccess(t *testing.T) {
 		forked.ModelConfigRef.Name != "large" {
 		t.Errorf("the fork has the settings %+v", forked)
 	}
+	p.run("fork", "triage", "third", "--at", "unknown").exits(exitNotFound, "unknown")
 }
