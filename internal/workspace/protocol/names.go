@@ -16,12 +16,14 @@ const (
 	AgentDir = "/run/parley/agent"
 	// StateDir holds the agent's state: commands, their output, and the binding to a chat.
 	StateDir = "/var/lib/parley-workspace"
-	// IssuerDir has two files about the issuer of the cluster's service-account tokens.
+	// IssuerDir has files about the issuer of the cluster's service-account tokens, and about its users.
 	IssuerDir = "/run/parley/issuer"
 	// IssuerFile has the name of the issuer.
 	IssuerFile = "issuer"
 	// IssuerKeysFile has the public keys of the issuer, a JWKS.
 	IssuerKeysFile = "jwks.json"
+	// ViewersFile has the users that may see what is changed in workspaces, one a line.
+	ViewersFile = "viewers"
 
 	// HeaderChat is the chat of a request: the UID of the root of its family.
 	HeaderChat = "Parley-Chat"
