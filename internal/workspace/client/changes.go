@@ -25,7 +25,7 @@ func (c *Client) Changes(ctx context.Context) (*changes.Changes, error) {
 		wait: changesTime}, nil)
 }
 
-// Patch returns what is changed in a repository as a patch; without one, what is changed outside of repositories.
+// Patch returns what is changed in a repository as a patch; empty: in the only one, or outside of repositories.
 func (c *Client) Patch(ctx context.Context, repository string) ([]byte, error) {
 	got, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/patch",
 		query: url.Values{"repository": {repository}}, wait: changesTime})

@@ -19,7 +19,7 @@
 //	POST   /v1/edits                       EditRequest; EditResponse: all edits or none
 //	POST   /v1/search                      SearchRequest; SearchResponse
 //	GET    /v1/changes                     changes.Changes: what is changed since the binding
-//	GET    /v1/patch?repository=PATH       the same of one repository as a patch; without PATH, of all other files
+//	GET    /v1/patch?repository=PATH       the same as a patch: of one repository, or without any, of all files
 //
 // A session is a command whose standard input and output are the connection: the request asks to upgrade it to Session,
 // and 101 answers, with the id of the command in HeaderProcess. Standard error is the command's output. When either

@@ -83,7 +83,7 @@ const (
 	NotRegular       ErrorCode = "NotRegular"       // it is a directory, a device, a pipe or a socket
 	NotText          ErrorCode = "NotText"          // the file is not UTF-8 text
 	TooLarge         ErrorCode = "TooLarge"         // the file, the request or the answer exceeds the limit
-	NotUnique        ErrorCode = "NotUnique"        // the text to replace occurs more than once
+	NotUnique        ErrorCode = "NotUnique"        // the text to replace, or what a path may mean, occurs more than once
 	NoMatch          ErrorCode = "NoMatch"          // the text to replace does not occur
 	NoShell          ErrorCode = "NoShell"          // the workspace's image has no /bin/sh
 	CannotStart      ErrorCode = "CannotStart"      // the operating system did not start the command

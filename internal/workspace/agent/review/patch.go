@@ -115,6 +115,9 @@ func Patch(r changes.Repository) string {
 		}
 		patch.WriteString(file.Diff)
 	}
+	if r.Error != "" {
+		fmt.Fprintf(&omitted, "Not complete: %s\n", r.Error)
+	}
 	if r.Omitted > 0 {
 		fmt.Fprintf(&omitted, "Not in this patch: %d more files\n", r.Omitted)
 	}

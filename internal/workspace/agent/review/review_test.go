@@ -182,7 +182,8 @@ func TestPatchReproducesTheTree(t *testing.T) {
 	check.Equal(t, "tree", w.git("app", "write-tree"), w.git("other", "write-tree"))
 }
 
-// Security (a hostile repository): gets no command run when a person looks at its changes.
+// Security (a hostile model): cannot run a command by files of a repository whose changes people read, such as its
+// configuration: no filter, hook, external diff, signature check or file system monitor.
 func TestRepositoryGetsNoCommandRun(t *testing.T) {
 	w := newWorkspace(t)
 	w.clone("app", map[string]string{"a.txt": "a\n", "b.txt": "b\n"})
@@ -220,7 +221,7 @@ func TestRepositoryGetsNoCommandRun(t *testing.T) {
 	}
 }
 
-// Security (a hostile repository): a partial clone that lacks objects gets nothing fetched.
+// Security (a hostile model): cannot have objects fetched for a repository whose changes people read.
 func TestMissingObjectsAreNotFetched(t *testing.T) {
 	w := newWorkspace(t)
 	origin := w.clone("unused", map[string]string{"a.txt": "a\n"})
@@ -445,7 +446,7 @@ func TestWorkspaceWithoutGitListsItsFiles(t *testing.T) {
 	check.Equal(t, "files", []string{"added  app/a +1 -0 false"}, lines(got.Files))
 }
 
-// Security (a hostile model): can put no git of its own in the place of the image's.
+// Security (a hostile model): cannot replace the git that finds changes by one in the workspace.
 func TestGitInTheWorkspaceIsNotRun(t *testing.T) {
 	w := newWorkspace(t)
 	r := &review{Workspace: w.Workspace}

@@ -42,27 +42,34 @@ func (s *Server) changes(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, found)
 }
 
-// patch sends the changes of the repository that the parameter "repository" names; without it, those of files outside
-// of repositories.
+// patch sends the changes of the repository that the parameter "repository" names. Without it, that is the only one,
+// or, if there is none, the files outside of repositories.
 func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 	found, err := s.review(w, r)
 	if err != nil {
 		return err
 	}
-	path := r.URL.Query().Get("repository")
-	chosen := changes.Repository{Files: found.Files, Omitted: found.Omitted}
-	if path != "" {
-		chosen = changes.Repository{Error: "there is no Git repository of this path"}
-	}
-	for _, repository := range found.Repositories {
-		if repository.Path == path {
-			chosen = repository
-		}
-	}
-	if chosen.Error != "" {
-		return refuse(protocol.NotFound, "There is no patch of %.200q: %s.", path, chosen.Error)
+	chosen, err := choose(found, r.URL.Query().Get("repository"))
+	if err != nil {
+		return err
 	}
 	w.Header().Set("Content-Type", "text/x-diff")
 	_, _ = io.WriteString(slowclient.New(w, writeTimeout), review.Patch(chosen)) // A client that is gone needs no answer.
 	return nil
+}
+
+func choose(found *changes.Changes, path string) (changes.Repository, error) {
+	switch {
+	case path == "" && len(found.Repositories) == 0:
+		return changes.Repository{Files: found.Files, Omitted: found.Omitted}, nil
+	case path == "" && len(found.Repositories) > 1:
+		return changes.Repository{}, refuse(protocol.NotUnique, "There are %d Git repositories: name one, such as %q.",
+			len(found.Repositories), found.Repositories[0].Path)
+	}
+	for _, repository := range found.Repositories {
+		if path == "" || path == repository.Path {
+			return repository, nil
+		}
+	}
+	return changes.Repository{}, refuse(protocol.NotFound, "There is no Git repository %.200q.", path)
 }

@@ -24,7 +24,6 @@ func (a *agent) asGateway(r *http.Request) {
 	r.Header.Set("Authorization", "Bearer "+a.sign(func(c *jwt.Claims) { c.Subject = gateway }))
 }
 
-// Security (a hostile gateway): can only see what is changed in a workspace, and generation pods cannot.
 func TestGatewayMayOnlySeeChanges(t *testing.T) {
 	a := newAgent(t)
 	a.each(http.StatusForbidden, protocol.Forbidden, a.asGateway)
