@@ -1,0 +1,41 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"parley.dev/parley/api/changes"
+)
+
+// GetChanges reads what is changed in the workspace of a chat.
+func (n Namespace) GetChanges(ctx context.Context, chat string) (*changes.Changes, error) {
+	return call[changes.Changes](ctx, n, http.MethodGet, nil, nil, "chats", chat, "changes")
+}
+
+// WritePatch writes the changes of a Git repository in the workspace of a chat as a patch for git apply. The repository
+// is named by its path, as GetChanges returns it; empty: the only one.
+func (n Namespace) WritePatch(ctx context.Context, chat, repository string, to io.Writer) error {
+	path, err := n.path("chats", chat)
+	if err != nil {
+		return err
+	}
+	query := url.Values{}
+	if repository != "" {
+		query.Set("repository", repository)
+	}
+	response, err := n.client.send(ctx, http.MethodGet, path+"/changes.patch", query, http.Header{}, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err := io.Copy(to, response.Body); err != nil {
+		return fmt.Errorf("reading the patch: %w", err)
+	}
+	return nil
+}
