@@ -34,10 +34,10 @@ const (
 
 // Config configures a server.
 type Config struct {
-	// Operations serves all other requests of the page, as the server's owner.
+	// Operations serves all requests of the page but those for streams and files, as the server's owner.
 	Operations http.Handler
-	// Gateway serves the requests for files of messages and for changes of workspaces, as the server's owner.
-	Gateway http.Handler
+	// Files serves the requests for files of messages and for changes of workspaces, as the server's owner.
+	Files http.Handler
 	// Streams opens a stream of the gateway: a path and a query below /v1beta1/, and the id of the last event that the
 	// page has. The page shows its error.
 	Streams func(ctx context.Context, at, lastEventID string) (*http.Response, error)
@@ -99,7 +99,7 @@ func (s *Server) Handler() http.Handler {
 		operations.ServeHTTP(w, r)
 	})
 	for _, path := range []string{"files/{sha256}", "changes", "changes.patch"} {
-		mux.Handle("/v1beta1/namespaces/{namespace}/chats/{chat}/"+path, s.authenticated(s.config.Gateway))
+		mux.Handle("/v1beta1/namespaces/{namespace}/chats/{chat}/"+path, s.authenticated(s.config.Files))
 	}
 	mux.Handle("/v1beta1/", operations)
 	return s.ownPages(mux)

@@ -58,7 +58,7 @@ func serveUI(ctx context.Context, s *session, chat string, port uint16, noOpen b
 	open := func(ctx context.Context, at, lastEventID string) (*http.Response, error) {
 		return openStream(ctx, s.dialer, at, lastEventID)
 	}
-	server, err := ui.New(ui.Config{Operations: operations, Gateway: gatewayOf(s.dialer), Streams: open,
+	server, err := ui.New(ui.Config{Operations: operations, Files: gatewayOf(s.dialer), Streams: open,
 		Namespace: s.Namespace, Chat: chat}, listener)
 	if err != nil {
 		return err
