@@ -18,12 +18,12 @@ func (n Namespace) GetChanges(ctx context.Context, chat string) (*changes.Change
 	return call[changes.Changes](ctx, n, http.MethodGet, nil, nil, "chats", chat, "changes")
 }
 
-// WritePatch writes the changes of a Git repository in the workspace of a chat as a patch for git apply. The repository
-// is named by its path, as GetChanges returns it; empty: the only one.
-func (n Namespace) WritePatch(ctx context.Context, chat, repository string, to io.Writer) error {
+// GetPatch reads the changes of a Git repository in the workspace of a chat as a patch for git apply. The repository is
+// named by its path, as GetChanges returns it; empty: the only one.
+func (n Namespace) GetPatch(ctx context.Context, chat, repository string) ([]byte, error) {
 	path, err := n.path("chats", chat)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	query := url.Values{}
 	if repository != "" {
@@ -31,11 +31,12 @@ func (n Namespace) WritePatch(ctx context.Context, chat, repository string, to i
 	}
 	response, err := n.client.send(ctx, http.MethodGet, path+"/changes.patch", query, http.Header{}, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if _, err := io.Copy(to, response.Body); err != nil {
-		return fmt.Errorf("reading the patch: %w", err)
+	patch, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("reading the patch: %w", err)
 	}
-	return nil
+	return patch, nil
 }

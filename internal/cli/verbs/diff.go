@@ -4,10 +4,10 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -94,27 +94,21 @@ func printPatch(ctx context.Context, s *session, args []string) error {
 	if len(args) == 2 {
 		repository = path.Clean(args[1])
 	}
-	to := s.Out
-	if screen, ok := to.(*terminal.Screen); ok && !terminal.OnTerminal(to) {
-		to = screen.To // A patch is exact.
-	}
 	return onGateway(ctx, s, func(n client.Namespace) error {
-		var start begin
-		if err := n.WritePatch(ctx, args[0], repository, io.MultiWriter(to, &start)); err != nil {
+		patch, err := n.GetPatch(ctx, args[0], repository)
+		if err != nil {
 			return fmt.Errorf("reading the patch of chat %s: %w", args[0], err)
 		}
-		if strings.HasPrefix(string(start), "Not ") {
-			_, _ = fmt.Fprintln(s.ErrOut, "The patch is not complete: its first lines say what is missing.")
+		if bytes.HasPrefix(patch, []byte("Not ")) {
+			fmt.Fprintln(s.ErrOut, "The patch is not complete: its first lines say what is missing.")
+		}
+		to := s.Out
+		if screen, ok := to.(*terminal.Screen); ok && !terminal.OnTerminal(to) {
+			to = screen.To // A patch is exact.
+		}
+		if _, err := to.Write(patch); err != nil {
+			return fmt.Errorf("writing the patch: %w", err)
 		}
 		return nil
 	})
-}
-
-// begin keeps the beginning of what is written to it.
-type begin string
-
-// Write implements io.Writer.
-func (b *begin) Write(p []byte) (int, error) {
-	*b += begin(p[:min(len(p), max(0, len("Not ")-len(*b)))])
-	return len(p), nil
 }

@@ -24,19 +24,8 @@ var diffOptions = []string{"--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-
 	"--ignore-submodules=dirty"}
 
 // files compares the files with the base: first which differ, then the contents of those that are not too large.
-func (g *git) files(ctx context.Context, found *changes.Repository, except []string) error {
-	add := []string{"add", "-A", "-N", "--ignore-errors", "--", "."}
-	for _, path := range except {
-		if !g.ignored[filepath.Join(g.path, path)] {
-			add = append(add, ":(exclude,literal)"+path)
-		}
-	}
-	err := g.command(ctx, g.own, "", discard, add...)
-	failed, ok := errors.AsType[*process.ExitError](err)
-	if ok && failed.Code == 1 { // Others were added.
-		found.Error, err = firstLine(err), nil
-	}
-	if err != nil {
+func (g *git) files(ctx context.Context, found *changes.Repository) error {
+	if err := g.addUntracked(ctx, found); err != nil {
 		return err
 	}
 	differ, err := g.differing(ctx, found)
@@ -44,6 +33,42 @@ func (g *git) files(ctx context.Context, found *changes.Repository, except []str
 		return err
 	}
 	return g.diff(ctx, found, differ)
+}
+
+// addUntracked lets git diff see untracked files. To add all files would have git run in submodules, with their own
+// configuration.
+func (g *git) addUntracked(ctx context.Context, found *changes.Repository) error {
+	paths, err := g.untracked(ctx, found)
+	if err != nil || paths == "" {
+		return err
+	}
+	err = g.command(ctx, g.own, paths, discard, "add", "--intent-to-add", "--ignore-errors", "--pathspec-from-file=-",
+		"--pathspec-file-nul")
+	if failed, ok := errors.AsType[*process.ExitError](err); ok && failed.Code == 1 { // The others were added.
+		found.Error, err = firstLine(err), nil
+	}
+	return err
+}
+
+// untracked are the paths of untracked files, each with a zero byte. Other repositories are none.
+func (g *git) untracked(ctx context.Context, found *changes.Repository) (string, error) {
+	var paths strings.Builder
+	err := g.command(ctx, g.own, "", func(out io.Reader) error {
+		for in, n := bufio.NewReader(out), 0; ; n++ {
+			path, err := field(in)
+			switch {
+			case errors.Is(err, io.EOF) && path == "":
+				return nil
+			case err != nil:
+				return err
+			case n >= maxEntries:
+				found.Omitted++
+			case !strings.HasSuffix(path, "/"):
+				paths.WriteString(path + "\x00")
+			}
+		}
+	}, "ls-files", "-z", "--others", "--exclude-standard")
+	return paths.String(), err
 }
 
 // entry is a line of git diff --raw.
@@ -123,7 +148,7 @@ func (g *git) diff(ctx context.Context, found *changes.Repository, differ []entr
 	if err != nil {
 		return err
 	}
-	args := append(append([]string{"--literal-pathspecs", "diff"}, diffOptions...), "--numstat", "-p", "--binary",
+	args := append(append([]string{"diff"}, diffOptions...), "--numstat", "-p", "--binary",
 		"--full-index", "--find-renames", found.Base, "--")
 	compared := 0
 	for _, e := range differ {

@@ -61,7 +61,9 @@ func (g *git) command(ctx context.Context, dir, input string, read func(io.Reade
 		Env: []string{g.review.path(), "HOME=" + g.own, "XDG_CONFIG_HOME=" + g.own, "LC_ALL=C",
 			"GIT_DIR=" + dir, "GIT_WORK_TREE=" + g.tree, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 			"GIT_CONFIG_COUNT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1",
-			"GIT_ALLOW_PROTOCOL=none", "GIT_EXTERNAL_DIFF="},
+			"GIT_ALLOW_PROTOCOL=none", "GIT_EXTERNAL_DIFF=",
+			// Only this command knows no such paths.
+			"GIT_LITERAL_PATHSPECS=" + strconv.FormatBool(args[0] != "check-ignore")},
 	}, input, read)
 	if err != nil {
 		return fmt.Errorf("git %s: %w", args[0], err)
@@ -101,11 +103,10 @@ func (g *git) examine(ctx context.Context, found *changes.Repository, others []s
 	if err := g.history(ctx, found); err != nil {
 		return err
 	}
-	below, err := g.below(ctx, others)
-	if err != nil {
+	if err := g.noteIgnored(ctx, others); err != nil {
 		return err
 	}
-	return g.files(ctx, found, below)
+	return g.files(ctx, found)
 }
 
 // locate asks git where the parts of the repository are.
@@ -183,17 +184,18 @@ func copyFile(from, to string) error {
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
-// below returns the repositories in this one, relative to it, and notes which of them it ignores.
-func (g *git) below(ctx context.Context, others []string) (below []string, err error) {
+// noteIgnored notes which of the other repositories are in this one and ignored.
+func (g *git) noteIgnored(ctx context.Context, others []string) error {
+	var below []string
 	for _, other := range others {
 		if path, err := filepath.Rel(g.path, other); err == nil && filepath.IsLocal(path) {
 			below = append(below, path)
 		}
 	}
 	if len(below) == 0 {
-		return nil, nil
+		return nil
 	}
-	err = g.command(ctx, g.own, strings.Join(below, "\x00"), func(out io.Reader) error {
+	err := g.command(ctx, g.own, strings.Join(below, "\x00"), func(out io.Reader) error {
 		text, err := io.ReadAll(out)
 		for path := range strings.SplitSeq(string(text), "\x00") {
 			g.ignored[filepath.Join(g.path, path)] = true
@@ -201,7 +203,7 @@ func (g *git) below(ctx context.Context, others []string) (below []string, err e
 		return err
 	}, "check-ignore", "-z", "--stdin", "--no-index")
 	if failed, ok := errors.AsType[*process.ExitError](err); ok && failed.Code == 1 { // None is ignored.
-		err = nil
+		return nil
 	}
-	return below, err
+	return err
 }

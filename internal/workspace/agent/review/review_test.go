@@ -186,10 +186,18 @@ func TestPatchReproducesTheTree(t *testing.T) {
 // configuration: no filter, hook, external diff, signature check or file system monitor.
 func TestRepositoryGetsNoCommandRun(t *testing.T) {
 	w := newWorkspace(t)
-	w.clone("app", map[string]string{"a.txt": "a\n", "b.txt": "b\n"})
+	origin := w.clone("app", map[string]string{"a.txt": "a\n", "b.txt": "b\n"})
 	ran := filepath.Join(t.TempDir(), "ran")
 	script := filepath.Join(w.Directory, "app/.git/evil")
 	check.OK(t, os.WriteFile(script, []byte("#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat\n"), 0o755))
+	// A submodule that is looked for nowhere, and that git status would look into.
+	w.git("app", "submodule", "--quiet", "add", origin, ".sub")
+	w.git("app", "commit", "-qm", "Add a submodule")
+	w.git("app", "push", "-q", "origin", "HEAD:more")
+	w.git("app/.sub", "config", "filter.evil.clean", script)
+	w.git("app/.sub", "config", "core.fsmonitor", script)
+	w.write("app/.sub/.gitattributes", "* filter=evil\n")
+	w.write("app/.sub/a.txt", "A\n")
 	for _, key := range []string{"core.fsmonitor", "diff.external", "diff.evil.command", "diff.evil.textconv",
 		"filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "gpg.program", "core.pager", "core.sshCommand",
 		"core.editor", "pager.diff", "alias.diff", "core.alternateRefsCommand", "remote.origin.uploadpack",
