@@ -14,13 +14,13 @@ import (
 )
 
 // GetChanges reads what is changed in the workspace of a chat.
-func (n Namespace) GetChanges(ctx context.Context, chat string) (*changes.Changes, error) {
+func GetChanges(ctx context.Context, n Namespace, chat string) (*changes.Changes, error) {
 	return call[changes.Changes](ctx, n, http.MethodGet, nil, nil, "chats", chat, "changes")
 }
 
 // GetPatch reads the changes of a Git repository in the workspace of a chat as a patch for git apply. The repository is
 // named by its path, as GetChanges returns it; empty: the only one.
-func (n Namespace) GetPatch(ctx context.Context, chat, repository string) ([]byte, error) {
+func GetPatch(ctx context.Context, n Namespace, chat, repository string) ([]byte, error) {
 	path, err := n.path("chats", chat)
 	if err != nil {
 		return nil, err

@@ -64,8 +64,8 @@ type network struct {
 //
 // Security (a hostile workspace): cannot reach another pod, the API server or the metadata service of a cloud, where
 // the cluster enforces NetworkPolicies, nor its node, where they hold for nodes: only port 53 and the DNS of OpenShift.
-// Also TestNetworkPolicyAllowsOnlyDNSGenerationPodsAndGateways of internal/workspace/template;
-// TestWorkspacePodMatchesTemplate of test/integration.
+// Also TestNetworkPolicyAllowsOnlyNamedPeers of internal/workspace/template; TestWorkspacePodMatchesTemplate of
+// test/integration.
 func TestNetworkPoliciesAllowOnlyDocumentedTraffic(t *testing.T) {
 	if os.Getenv("CLUSTER_EXEC") == "" {
 		t.Skip("it needs a local cluster that enforces NetworkPolicies: run make test-network")

@@ -53,7 +53,7 @@ func newDiff(o *options) *cobra.Command {
 
 func showChanges(ctx context.Context, s *session, args []string, as render.ChangesAs) error {
 	return onGateway(ctx, s, func(n client.Namespace) error {
-		found, err := n.GetChanges(ctx, args[0])
+		found, err := client.GetChanges(ctx, n, args[0])
 		if err != nil {
 			return fmt.Errorf("reading the changes of chat %s: %w", args[0], err)
 		}
@@ -95,7 +95,7 @@ func printPatch(ctx context.Context, s *session, args []string) error {
 		repository = path.Clean(args[1])
 	}
 	return onGateway(ctx, s, func(n client.Namespace) error {
-		patch, err := n.GetPatch(ctx, args[0], repository)
+		patch, err := client.GetPatch(ctx, n, args[0], repository)
 		if err != nil {
 			return fmt.Errorf("reading the patch of chat %s: %w", args[0], err)
 		}

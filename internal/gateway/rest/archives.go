@@ -232,7 +232,7 @@ func (a archives) may(ctx context.Context, right apiclient.ResourceAttributes, r
 	if a.store == nil {
 		return notFound("this gateway has no archive: its administrator can start it with --archive-url")
 	}
-	return a.api.may(ctx, right, role)
+	return may(ctx, a.api.client, right, role)
 }
 
 // fromStore converts an error of the store.

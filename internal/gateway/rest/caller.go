@@ -47,8 +47,8 @@ func callerOf(ctx context.Context) string {
 }
 
 // may asks the API server whether the caller has a right, which the role gives.
-func (a *api) may(ctx context.Context, right apiclient.ResourceAttributes, role string) error {
-	allowed, err := a.client.Allowed(ctx, right)
+func may(ctx context.Context, client *apiclient.Client, right apiclient.ResourceAttributes, role string) error {
+	allowed, err := client.Allowed(ctx, right)
 	if err != nil || allowed {
 		return err
 	}

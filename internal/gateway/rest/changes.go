@@ -47,17 +47,20 @@ type Patch struct {
 	Body        []byte
 }
 
-func (a *api) changes() {
+// workspaces are the operations on what is changed in them.
+type workspaces struct{ api *api }
+
+func (w workspaces) register() {
 	const (
 		path = "/namespaces/{namespace}/chats/{chat}/changes"
 		who  = " Sub-chats share the workspace of the chat at the top. For those who may get workspaces/changes."
 	)
-	register(a, operation(getChanges, http.MethodGet, path, "Read what is changed in the workspace of a chat",
+	register(w.api, operation(getChanges, http.MethodGet, path, "Read what is changed in the workspace of a chat",
 		"All Git repositories and other files, with diffs. At most 500 files, 256 KiB of diff of each, and 4 MiB in all."+
 			who, http.StatusOK),
 		func(ctx context.Context, in *OfChat) (_ *Changes, err error) {
 			out := &Changes{}
-			err = a.review(ctx, in, func(agent *client.Client) error {
+			err = w.review(ctx, in, func(agent *client.Client) error {
 				out.Body, err = agent.Changes(ctx)
 				return err
 			})
@@ -67,20 +70,20 @@ func (a *api) changes() {
 		"For git apply, with binary files. It begins with a line for each file that is not in it."+who, http.StatusOK)
 	patch.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 		"text/x-diff": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}}
-	register(a, patch, a.patch)
+	register(w.api, patch, w.patch)
 }
 
-func (a *api) patch(ctx context.Context, in *OfRepository) (*Patch, error) {
+func (w workspaces) patch(ctx context.Context, in *OfRepository) (*Patch, error) {
 	out := &Patch{ContentType: "text/x-diff", Disposition: "attachment", Sniffing: "nosniff"}
-	return out, a.review(ctx, &in.OfChat, func(agent *client.Client) (err error) {
+	return out, w.review(ctx, &in.OfChat, func(agent *client.Client) (err error) {
 		out.Body, err = agent.Patch(ctx, in.Repository)
 		return err
 	})
 }
 
 // review asks the agent in the workspace of a chat, if the caller may see what is changed there.
-func (a *api) review(ctx context.Context, in *OfChat, ask func(*client.Client) error) error {
-	get := func(name string) (*v1beta1.Chat, error) { return a.client.Chats(in.Namespace).Get(ctx, name) }
+func (w workspaces) review(ctx context.Context, in *OfChat, ask func(*client.Client) error) error {
+	get := func(name string) (*v1beta1.Chat, error) { return w.api.client.Chats(in.Namespace).Get(ctx, name) }
 	chat, err := get(in.Chat)
 	if err == nil {
 		chat, err = tree.Top(chat, get)
@@ -90,23 +93,23 @@ func (a *api) review(ctx context.Context, in *OfChat, ask func(*client.Client) e
 	}
 	right := apiclient.ResourceAttributes{Verb: "get", Resource: "workspaces", Subresource: "changes",
 		Namespace: in.Namespace, Name: chat.Name}
-	if err := a.may(ctx, right, "parley-chat-user"); err != nil {
+	if err := may(ctx, w.api.client, right, "parley-chat-user"); err != nil {
 		return err
 	}
-	pod, err := a.workspacePod(ctx, chat)
+	pod, err := w.pod(ctx, chat)
 	if err != nil {
 		return err
 	}
-	agent, err := a.options.Agent(ctx, chat, pod)
+	agent, err := w.api.options.Agent(ctx, chat, pod)
 	if err == nil {
 		err = ask(agent)
 	}
 	return fromAgent(chat.Name, err)
 }
 
-// workspacePod is the pod of a chat's workspace.
-func (a *api) workspacePod(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.WorkspacePod, error) {
-	workspace, err := a.client.Workspaces(chat.Namespace).Get(ctx, chat.Name)
+// pod is that of a chat's workspace.
+func (w workspaces) pod(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.WorkspacePod, error) {
+	workspace, err := w.api.client.Workspaces(chat.Namespace).Get(ctx, chat.Name)
 	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(workspace, chat) {
 		return nil, notFound("chat %s has no workspace yet: its spec.workspace says what it gets with its first call of a "+
 			"tool that needs one", chat.Name)

@@ -121,7 +121,7 @@ func (f files) key(ctx context.Context, in *OfFile) (uid string, err error) {
 
 func (f files) putFile(ctx context.Context, in *Upload) (*struct{}, error) {
 	create := apiclient.ResourceAttributes{Verb: "create", Resource: "chatmessages", Namespace: in.Namespace}
-	if err := f.api.may(ctx, create, "parley-chat-user"); err != nil {
+	if err := may(ctx, f.api.client, create, "parley-chat-user"); err != nil {
 		return nil, err
 	}
 	stored := v1beta1.StoredFile{SHA256: in.SHA256, Size: in.size}

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rest lets callers read and change chats over HTTP. Each operation is one request to the API server with the
-// caller's own token, so the API server authorizes it. The gateway's own account is never used, and nothing is kept.
+// caller's own token, so the API server authorizes it. Nothing is kept. The gateway's own account is used only for
+// Options.Agent, once the API server has said that the caller may see changes.
 package rest
 
 import (
@@ -84,7 +85,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.chats()
 	a.messages()
 	a.steering()
-	a.changes()
+	workspaces{a}.register()
 	archives{a, o.Archive}.register()
 	files{o.Files, a, o.Archive}.register()
 	describeStreams(a.huma.OpenAPI())

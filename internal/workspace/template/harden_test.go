@@ -57,7 +57,7 @@ func TestRootUserIsRejectedUnlessTemplateAllowsIt(t *testing.T) {
 	}
 }
 
-func TestNetworkPolicyAllowsOnlyDNSGenerationPodsAndGateways(t *testing.T) {
+func TestNetworkPolicyAllowsOnlyNamedPeers(t *testing.T) {
 	spec := NetworkPolicy("ns", "parley-system").Spec
 	if len(spec.PolicyTypes) != 2 || spec.PodSelector.MatchLabels["parley.dev/component"] != "workspace" {
 		t.Errorf("the policy is about %v of %v", spec.PolicyTypes, spec.PodSelector)

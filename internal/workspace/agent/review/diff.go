@@ -174,10 +174,10 @@ func (g *git) obstacle(e entry, oldSize int64) string {
 		return ""
 	}
 	name := filepath.Join(g.path, e.path)
-	if info, err := g.root.Lstat(name); err == nil && info.Size() > maxContent {
+	if info, err := g.review.root.Lstat(name); err == nil && info.Size() > maxContent {
 		return "the file is larger than 1 MiB"
 	}
-	file, err := g.root.OpenFile(name, os.O_RDONLY|openQuietly, 0)
+	file, err := g.review.root.OpenFile(name, os.O_RDONLY|openQuietly, 0)
 	if err != nil {
 		return firstLine(err)
 	}

@@ -31,9 +31,8 @@ const (
 
 // git runs git for a repository.
 type git struct {
-	*review
-
-	path string
+	review *review
+	path   string
 	// tree is the directory of the files, absolute, and own the agent's Git directory for them.
 	tree, own string
 	// format of the objects, and the places of the objects, of the index and of what is ignored.
@@ -56,7 +55,7 @@ func (g *git) command(ctx context.Context, dir, input string, read func(io.Reade
 	options := []string{"git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
 		"-c", "core.quotePath=true", "-c", "core.excludesFile=" + g.exclude,
 		"-c", "core.bigFileThreshold=" + strconv.Itoa(maxContent)}
-	err := g.Run(ctx, &protocol.StartRequest{
+	err := g.review.Run(ctx, &protocol.StartRequest{
 		Argv: append(options, args...), Dir: g.tree,
 		Env: []string{g.review.path(), "HOME=" + g.own, "XDG_CONFIG_HOME=" + g.own, "LC_ALL=C",
 			"GIT_DIR=" + dir, "GIT_WORK_TREE=" + g.tree, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
@@ -198,7 +197,7 @@ func (g *git) noteIgnored(ctx context.Context, others []string) error {
 	err := g.command(ctx, g.own, strings.Join(below, "\x00"), func(out io.Reader) error {
 		text, err := io.ReadAll(out)
 		for path := range strings.SplitSeq(string(text), "\x00") {
-			g.ignored[filepath.Join(g.path, path)] = true
+			g.review.ignored[filepath.Join(g.path, path)] = true
 		}
 		return err
 	}, "check-ignore", "-z", "--stdin", "--no-index")

@@ -79,7 +79,7 @@ func (g *git) baseByTime(ctx context.Context) (base string, err error) {
 		selector, action, _ := strings.Cut(selector, " ")
 		_, at, _ := strings.Cut(selector, "@{")
 		seconds, _ := strconv.ParseInt(strings.TrimSuffix(at, "}"), 10, 64) // 0: it was before.
-		if base = id; time.Unix(seconds, 0).Before(g.Since.Truncate(time.Second)) {
+		if base = id; time.Unix(seconds, 0).Before(g.review.Since.Truncate(time.Second)) {
 			return base, nil
 		}
 		if strings.HasPrefix(action, "commit (initial)") {

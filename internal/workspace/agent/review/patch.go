@@ -35,7 +35,7 @@ func (g *git) parse(found *changes.Repository, out io.Reader) error {
 		for range e.pieces {
 			diff, whole = readPiece(in, diff, whole)
 		}
-		g.keep(&file, string(diff), whole)
+		g.review.keep(&file, string(diff), whole)
 		found.Files = append(found.Files, file)
 	}
 	return discard(in)
