@@ -99,9 +99,15 @@ build: ## Build the programs of the image, for Linux, and kubectl chat, for this
 image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.
 	@$(OCIPACK) -o $(BIN)/parley.tar -ref $(IMAGE) -user 65532:65532 $(foreach p,$(PROGRAMS) $(TEST_PROGRAMS),$(BIN)/$(p)=/$(p))
 
+# libraries_of are those that a program links, for ocipack.
+libraries_of = $$(for library in $$(ldd $(1) | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p'); do \
+  echo "$$(readlink -f $$library)=$$library"; done)
+
 .PHONY: toolbox
-toolbox: $(OCIPACK) ## Pack an image with a shell, for workspaces in tests: bin/toolbox.tar.
-	@$(OCIPACK) -o $(BIN)/toolbox.tar -ref $(TOOLBOX_IMAGE) -user 65532:65532 /bin/busybox=/bin/sh
+toolbox: $(OCIPACK) ## Pack an image with a shell and git, for workspaces in tests: bin/toolbox.tar.
+	@git=$$(readlink -f "$$(command -v git)"); \
+	  $(OCIPACK) -o $(BIN)/toolbox.tar -ref $(TOOLBOX_IMAGE) -user 65532:65532 -env PATH=/bin /bin/busybox=/bin/sh \
+	  "$$git"=/bin/git $(call libraries_of,"$$git")
 
 # What the programs in the tests import is compiled once, and not in each workspace: that takes 20 s of a processor.
 TOOLCHAIN_CACHE := $(BIN)/toolchain-cache
@@ -138,10 +144,9 @@ mcp-everything: $(OCIPACK) node ## Pack an image with two MCP servers, of npm an
 	@mkdir -p $(MCP_EVERYTHING) && cp hack/mcp-everything/package*.json $(MCP_EVERYTHING)/
 	@$(call npm_ci,$(MCP_EVERYTHING))
 	@node=$$(readlink -f $(NODE)/node_modules/.bin/node); \
-	  libraries=$$(ldd "$$node" | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p'); \
 	  $(OCIPACK) -o $(BIN)/mcp-everything.tar -ref $(MCP_IMAGE) -user 65532:65532 -env PATH=/bin -workdir /srv "$$node"=/bin/node \
 	  $(BIN)/everything-server=/bin/everything-server \
-	  $$(for library in $$libraries; do echo "$$(readlink -f $$library)=$$library"; done) $(MCP_EVERYTHING)/node_modules=/srv/node_modules
+	  $(call libraries_of,"$$node") $(MCP_EVERYTHING)/node_modules=/srv/node_modules
 
 MODEL_CLIENTS := $(BIN)/model-clients
 

@@ -39,7 +39,7 @@ import (
 type Options struct {
 	// Pods says what generation pods are built from, all but the namespace and its keys.
 	Pods podspec.Settings
-	// GatewayNamespace is the namespace of the gateways that may reach relays.
+	// GatewayNamespace is the namespace of the gateways that may reach relays and agents.
 	GatewayNamespace string
 	// PodStart is how long a generation pod may take until it is ready for the first time; then its chats get another one.
 	PodStart time.Duration
@@ -102,7 +102,8 @@ func setup(mgr ctrl.Manager, o Options, informers cache.Informers, others cache.
 	pods := &generationpod.Pool{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Ledger: placement.NewLedger(),
 		Settings: o.Pods, Prepare: access.Ensure,
 		Start: o.PodStart, Now: o.Now}
-	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Pods.Issuer, Keys: o.IssuerKeys, Now: o.Now}
+	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Pods.Issuer, Keys: o.IssuerKeys,
+		GatewayNamespace: o.GatewayNamespace, Viewers: o.Pods.GatewaySubjects, Now: o.Now}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Scope.Owns, Now: o.Now}
 	type controller interface{ SetupWithManager(ctrl.Manager) error }
 	all := []controller{

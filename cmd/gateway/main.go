@@ -19,6 +19,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -40,8 +41,8 @@ import (
 
 const (
 	userAgent = "parley-gateway"
-	// relayTokenSeconds is how long a token for a relay is good: an hour.
-	relayTokenSeconds int64 = 3600
+	// podTokenSeconds is how long a token for a relay or a workspace is good: an hour.
+	podTokenSeconds int64 = 3600
 )
 
 type config struct {
@@ -215,21 +216,24 @@ func newGateway(ctx context.Context, cluster *rest.Config, c config, metrics *te
 			list, err := chats.Quotas(namespace).List(ctx, metav1.ListOptions{})
 			return list.Items, err
 		},
-		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),
-		RelayPort:  c.relayPort,
-		RelayToken: mintFor(core, c.namespace, c.account),
-		Limits:     c.limits,
-		Now:        time.Now,
-		Log:        log,
-		Metrics:    metrics,
+		Checker:   auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),
+		RelayPort: c.relayPort,
+		PodToken:  mintFor(core, c.namespace, c.account),
+		GetPod: func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+			return core.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+		Limits:  c.limits,
+		Now:     time.Now,
+		Log:     log,
+		Metrics: metrics,
 	})
 }
 
-// mintFor asks for tokens of the gateway's own account, each for one relay.
+// mintFor asks for tokens of the gateway's own account, each for one relay or one workspace.
 func mintFor(core kubernetes.Interface, namespace, account string) tokencache.Mint {
 	return func(ctx context.Context, audience string) (string, time.Time, error) {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-			Audiences: []string{audience}, ExpirationSeconds: new(relayTokenSeconds),
+			Audiences: []string{audience}, ExpirationSeconds: new(podTokenSeconds),
 		}}
 		got, err := core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 		if err != nil {

@@ -65,7 +65,7 @@ func logger() *slog.Logger {
 type config struct {
 	listen, directory, state        string
 	issuer, keys, namespace, podUID string
-	subjects, main                  []string
+	subjects, viewers, main         []string
 	grace                           time.Duration
 }
 
@@ -104,6 +104,9 @@ func parse(args []string) (config, error) {
 		c.subjects = []string{"system:serviceaccount:" + c.namespace + ":parley-generation"}
 	}
 	c.main = flags.Args()
+	// Without the file, as before an upgrade of the operator, there are no viewers.
+	viewers, _ := os.ReadFile(filepath.Join(filepath.Dir(c.keys), protocol.ViewersFile))
+	c.viewers = strings.Fields(string(viewers))
 	if c.issuer != "" {
 		return c, nil
 	}

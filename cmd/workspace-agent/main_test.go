@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/api/changes"
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/agent/supervisor"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -107,6 +108,7 @@ type workspace struct {
 	program *exec.Cmd
 	url     string
 	token   string
+	viewer  string // the token of a gateway
 	chat    string
 }
 
@@ -117,9 +119,12 @@ func newWorkspace(t *testing.T, main ...string) *workspace {
 	keys := filepath.Join(dir, "keys.json")
 	check.OK(t, os.WriteFile(keys, cluster.KeySet(), 0o600))
 	check.OK(t, os.WriteFile(filepath.Join(dir, protocol.IssuerFile), []byte(tokens.Issuer+"\n"), 0o600))
+	const gateway = "system:serviceaccount:parley-system:parley-gateway"
+	check.OK(t, os.WriteFile(filepath.Join(dir, protocol.ViewersFile), []byte(gateway+"\n"), 0o600))
 	listen := freeAddress(t)
 	w := &workspace{t: t, url: "http://" + listen, token: cluster.Sign(tokens.FirstKey, tokens.Claims(
-		"system:serviceaccount:team:parley-generation", protocol.Audience("team", "uid"), time.Now()))}
+		"system:serviceaccount:team:parley-generation", protocol.Audience("team", "uid"), time.Now())),
+		viewer: cluster.Sign(tokens.FirstKey, tokens.Claims(gateway, protocol.Audience("team", "uid"), time.Now()))}
 	w.program = program(t, append([]string{"init", "--listen=" + listen, "--directory=" + filepath.Join(dir, "files"),
 		"--state-dir=" + filepath.Join(dir, "state"), "--issuer-keys=" + keys, "--"}, main...)...)
 	w.program.Env = append(w.program.Env, "PARLEY_POD_NAMESPACE=team", "PARLEY_POD_UID=uid")
@@ -222,6 +227,34 @@ func TestAgentServesFilesCommandsAndMainProcess(t *testing.T) {
 	if p.Signal != "SIGKILL" {
 		t.Errorf("got %+v", p)
 	}
+}
+
+func TestViewersSeeWhatCommandsChanged(t *testing.T) {
+	w := newWorkspace(t)
+	w.bind("chat")
+	const command = `set -e; export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+git init -q app; cd app; echo one > a.txt; git add -A
+git -c user.name=a -c user.email=a@b commit -qm "Add a"; echo two >> a.txt; echo note > ../note.txt`
+	var p protocol.Process
+	w.ask("PUT", "/v1/processes/k", protocol.StartRequest{Command: command}, &p)
+	w.ask("GET", "/v1/processes/"+p.ID+"?wait=30", nil, &p)
+	if p.ExitCode == nil || *p.ExitCode != 0 {
+		t.Fatalf("got %+v: %s", p, w.ask("GET", "/v1/processes/"+p.ID+"/output", nil, nil))
+	}
+	generator := w.token
+	w.token = w.viewer
+	var got changes.Changes
+	w.ask("GET", "/v1/changes", nil, &got)
+	if len(got.Repositories) != 1 || len(got.Files) != 1 || len(got.Notes) > 0 || got.Repositories[0].Error != "" ||
+		len(got.Repositories[0].Files) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	check.Contains(t, got.Repositories[0].Files[0].Diff, "\n+one\n+two\n")
+	check.Contains(t, w.ask("GET", "/v1/patch?repository=app", nil, nil), "+++ b/a.txt\n")
+	w.token = generator
+	var list protocol.ProcessList
+	w.ask("GET", "/v1/processes", nil, &list)
+	check.Equal(t, "commands", 1, len(list.Processes))
 }
 
 func TestAnAgentIsSmall(t *testing.T) {

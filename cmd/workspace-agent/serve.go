@@ -89,18 +89,23 @@ func openManager(ctx context.Context, c config, log *slog.Logger) (*process.Mana
 
 // listenAndServe serves until the context is done.
 func listenAndServe(ctx context.Context, c config, manager *process.Manager, log *slog.Logger) error {
+	generators := satoken.Verifier{
+		Issuer:   c.issuer,
+		Audience: protocol.Audience(c.namespace, c.podUID),
+		Subjects: c.subjects,
+		Keys:     &server.KeyFile{Path: c.keys, Now: time.Now, Log: log},
+		Now:      time.Now,
+	}
+	viewers := generators
+	viewers.Subjects = c.viewers
 	s, err := server.New(server.Options{
-		Directory: c.directory,
-		State:     c.state,
-		Authorizer: &satoken.Verifier{
-			Issuer:   c.issuer,
-			Audience: protocol.Audience(c.namespace, c.podUID),
-			Subjects: c.subjects,
-			Keys:     &server.KeyFile{Path: c.keys, Now: time.Now, Log: log},
-			Now:      time.Now,
-		},
-		Processes: processes{manager},
-		Log:       log,
+		Directory:  c.directory,
+		State:      c.state,
+		Authorizer: &generators,
+		Viewers:    &viewers,
+		Run:        manager.Capture,
+		Processes:  processes{manager},
+		Log:        log,
 	})
 	if err != nil {
 		return err

@@ -24,16 +24,19 @@ import (
 	"parley.dev/parley/internal/workspace/template"
 )
 
-// Access applies the prerequisites of the workspaces of a namespace: the NetworkPolicy around them, and the issuer and
-// public keys by which their agents verify tokens. It applies them before a pod is created, when there is a pod that
-// Parley has not created, and every hour while there is a pod. It is safe for concurrent use.
+// Access applies the prerequisites of the workspaces of a namespace: the NetworkPolicy around them, and the issuer,
+// public keys and users by which their agents verify tokens. It applies them before a pod is created, when there is a
+// pod that Parley has not created, and every hour while there is a pod. It is safe for concurrent use.
 type Access struct {
 	Client client.Client
 	// Issuer of the cluster's service-account tokens.
 	Issuer string
 	// Keys fetches the public keys of the cluster's issuer, a JWKS.
 	Keys func(ctx context.Context) ([]byte, error)
-	Now  func() time.Time
+	// GatewayNamespace is that of the gateways that may reach agents, and Viewers are their users.
+	GatewayNamespace string
+	Viewers          []string
+	Now              func() time.Time
 
 	mu      sync.Mutex
 	applied map[string]time.Time // by namespace
@@ -49,7 +52,8 @@ func (a *Access) Ensure(ctx context.Context, namespace string) error {
 		return fmt.Errorf("fetching the keys of the issuer of service-account tokens: %w", err)
 	}
 	for _, want := range []client.Object{
-		template.NetworkPolicy(namespace), template.IssuerConfigMap(namespace, a.Issuer, keys),
+		template.NetworkPolicy(namespace, a.GatewayNamespace),
+		template.IssuerConfigMap(namespace, a.Issuer, keys, a.Viewers),
 	} {
 		if err := ensure.Apply(ctx, a.Client, want); err != nil {
 			return fmt.Errorf("preparing namespace %s for workspaces: %w", namespace, err)

@@ -105,9 +105,9 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 		},
 		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
 			auth.Options{APIServerTokens: true, Now: time.Now}),
-		RelayPort:  in.relay.Port(),
-		RelayToken: in.mint,
-		Now:        time.Now,
+		RelayPort: in.relay.Port(),
+		PodToken:  in.mint,
+		Now:       time.Now,
 	})
 	check.OK(t, err)
 	if configure != nil {

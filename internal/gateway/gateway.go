@@ -36,6 +36,7 @@ import (
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/workspace/client"
 )
 
 const (
@@ -97,10 +98,13 @@ type Config struct {
 	// none sets it.
 	Quotas    func(ctx context.Context, namespace string) ([]v1beta1.ChatQuota, error)
 	FileLimit int64
-	// RelayPort is the port of the relays on the generation pods.
-	RelayPort int
-	// RelayToken gets the token with which the gateway authenticates to the relay of one pod.
-	RelayToken tokencache.Mint
+	// RelayPort is the port of the relays on the generation pods, and AgentPort that of agents in workspaces; default:
+	// protocol.Port.
+	RelayPort, AgentPort int
+	// PodToken gets the token with which the gateway authenticates to the relay, or the agent, of one pod.
+	PodToken tokencache.Mint
+	// GetPod gets the pod of a workspace.
+	GetPod func(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	// Limits bound what callers can cost.
 	Limits Limits
 	// Now returns the current time.
@@ -118,6 +122,7 @@ type Gateway struct {
 	pods     *informer[*corev1.Pod]
 	messages *messages
 	notes    *notes
+	agents   *agents
 	parts    *fanout.Hub
 	encoded  *follow.Encodings
 	streams  *limit.PerCaller
@@ -145,8 +150,8 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	relays := newRelays(config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log,
-		config.Metrics.RelayFailed)
+	tokens := tokencache.New(config.PodToken, config.Now)
+	relays := newRelays(config.RelayPort, tokens, config.Log, config.Metrics.RelayFailed)
 	pods, err := newInformer(config.Sources.pods, config.Namespaces, &corev1.Pod{}, nil, addressOnly, relays.podChanged)
 	if err != nil {
 		return nil, err
@@ -154,6 +159,7 @@ func New(config Config) (*Gateway, error) {
 	relays.pod = pods.get
 	return &Gateway{
 		config: config, chats: chats, pods: pods, messages: messages, notes: notes,
+		agents:  &agents{config.GetPod, tokens, client.NewTransport(), config.AgentPort},
 		parts:   fanout.New(relays, partsBytes),
 		encoded: follow.NewEncodings(),
 		streams: limit.NewPerCaller(int64(cmp.Or(max(0, limits.Streams), DefaultStreams)),
@@ -212,7 +218,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc(oneChat, refusal.Only("GET, HEAD", g.refuse)) // The operations do not know this path.
 	operations, _ := rest.New(rest.Options{Client: g.config.Callers, Requests: g.config.Limits.Requests,
 		Now: g.config.Now, Permit: g.config.Checker.Permit, Refused: g.refused, Archive: g.config.Archive,
-		Log:   g.config.Log,
+		Log: g.config.Log, Agent: g.agents.of,
 		Files: rest.Files{Reader: g.fileReader, UID: g.uid, Quotas: g.config.Quotas, Limit: g.config.FileLimit}})
 	list := g.handle(g.openList)
 	mux.HandleFunc("GET /v1beta1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {

@@ -28,7 +28,7 @@ import (
 var allowed = map[string]string{
 	"generation": "neighbor:8080 foreign:8080 api:443 node:80 metadata:443 dns:53 gateway:8080 workspace:7080",
 	"workspace":  "dns:53 node:53 openshiftDNS:53",
-	"gateway":    "api:443 generation:7070",
+	"gateway":    "api:443 generation:7070 workspace:7080",
 	"manager":    "api:443",
 	"neighbor":   "gateway:8080",
 	"foreign":    "gateway:8080",
@@ -40,7 +40,7 @@ var denied = map[string]string{
 	"generation": "metadata:80 metadataService:80 manager:8080 gateway:8082",
 	"workspace": "neighbor:8080 foreign:8080 api:443 node:80 node:443 node:10250 metadata:80 gateway:8080 manager:8080 " +
 		"generation:7070",
-	"gateway":         "generation:8082 workspace:7080 manager:8080",
+	"gateway":         "generation:8082 manager:8080",
 	"neighbor":        "generation:7070 generation:8082 generation:7071 workspace:7080 manager:8080",
 	"foreign":         "generation:7070 generation:8082 workspace:7080 manager:8080 manager:8081 gateway:8082",
 	"otherGeneration": "generation:7070 workspace:7080 metadata:80",
@@ -64,8 +64,8 @@ type network struct {
 //
 // Security (a hostile workspace): cannot reach another pod, the API server or the metadata service of a cloud, where
 // the cluster enforces NetworkPolicies, nor its node, where they hold for nodes: only port 53 and the DNS of OpenShift.
-// Also TestNetworkPolicyAllowsOnlyDNSAndGenerationPods of internal/workspace/template; TestWorkspacePodMatchesTemplate
-// of test/integration.
+// Also TestNetworkPolicyAllowsOnlyNamedPeers of internal/workspace/template; TestWorkspacePodMatchesTemplate of
+// test/integration.
 func TestNetworkPoliciesAllowOnlyDocumentedTraffic(t *testing.T) {
 	if os.Getenv("CLUSTER_EXEC") == "" {
 		t.Skip("it needs a local cluster that enforces NetworkPolicies: run make test-network")

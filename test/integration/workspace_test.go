@@ -220,7 +220,7 @@ func TestWorkspacePodMatchesTemplate(t *testing.T) {
 		}
 	}
 	if keys.Data[protocol.IssuerKeysFile] != `{"keys":[]}` ||
-		!equality.Semantic.DeepEqual(policy.Spec, template.NetworkPolicy(ns).Spec) {
+		!equality.Semantic.DeepEqual(policy.Spec, template.NetworkPolicy(ns, "").Spec) {
 		t.Errorf("it runs with the keys %v and %+v", keys.Data, policy.Spec)
 	}
 }

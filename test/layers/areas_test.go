@@ -27,7 +27,7 @@ var areas = map[string][]string{
 	"tools":      {"approval", "chat", "kube", "netguard", "text", "workspace"},
 	"mcp":        {"approval", "netguard", "text", "tools", "workspace"},
 	"generation": {"approval", "chat", "kube", "mcp", "netguard", "pods", "stream", "telemetry", "text", "tools", "workspace"},
-	"gateway":    {"archive", "chat", "kube", "netguard", "pods", "stream", "telemetry", "text"},
+	"gateway":    {"archive", "chat", "kube", "netguard", "pods", "stream", "telemetry", "text", "workspace"},
 	"cli":        {"chat", "gateway", "kube", "netguard", "text"},
 }
 

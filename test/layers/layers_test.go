@@ -142,7 +142,7 @@ var rules = []rule{
 				return strings.Contains(strings.SplitN(path, "/", 2)[0], ".")
 			}
 			return p.in("internal/workspace/protocol") ||
-				!under(local, "internal/text/clip", "internal/text/printable", "internal/workspace/protocol")
+				!under(local, "api/changes", "internal/text/clip", "internal/text/printable", "internal/workspace/protocol")
 		}},
 	{"tools do not know what runs them, nor who asks for them", []string{"internal/tools"}, false,
 		func(_ goPackage, path string) bool {

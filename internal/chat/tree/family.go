@@ -6,6 +6,8 @@
 package tree
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"parley.dev/parley/api/v1beta1"
@@ -51,6 +53,24 @@ func Root(top *v1beta1.Chat, hasWorkspace bool) *v1beta1.FamilyRoot {
 		root.Workspace = top.Name
 	}
 	return root
+}
+
+// Top reads the chats above one up to the top of the family.
+func Top(chat *v1beta1.Chat, get func(name string) (*v1beta1.Chat, error)) (*v1beta1.Chat, error) {
+	for range v1beta1.MaxFamilyDepth + 1 {
+		if chat.Spec.ParentRef == nil {
+			return chat, nil
+		}
+		parent, err := get(chat.Spec.ParentRef.Name)
+		if err != nil {
+			return nil, fmt.Errorf("reading chat %s, the parent of this one: %w", chat.Spec.ParentRef.Name, err)
+		}
+		if uid := chat.Status.Internal.ParentUID; uid != "" && uid != string(parent.UID) {
+			return nil, fmt.Errorf("chat %s, the parent of this one, is gone", parent.Name)
+		}
+		chat = parent
+	}
+	return nil, errors.New("the chats above this one go deeper than any family")
 }
 
 // Descendants are the chats below the chat, at all depths.

@@ -29,6 +29,9 @@ const (
 	NoStyle    = "\033[0m"
 )
 
+// changeStyles are the styles of lines of a diff, by their first characters: green, red, and as words of the plug-in.
+var changeStyles = map[byte]string{'+': "\033[32m", '-': "\033[31m", '@': OwnStyle}
+
 // Screen is standard output or standard error. Everything that is written to it is escaped.
 type Screen struct {
 	To io.Writer
@@ -69,6 +72,14 @@ func (s *Screen) Prose(text string, as *Markdown) {
 // Faint shows a piece of text of others, less brightly.
 func (s *Screen) Faint(text string) { s.Put(s.style(FaintStyle, Unmarked(s.text.Add(text)))) }
 
+// Diff shows a diff of others.
+func (s *Screen) Diff(diff string) {
+	for line := range strings.Lines(diff) {
+		line = strings.TrimSuffix(line, "\n")
+		s.Put(s.style(changeStyles[(line + " ")[0]], Unmarked(printable.Escape(line))) + "\n")
+	}
+}
+
 // EndForeign shows the rest of a text after its pieces.
 func (s *Screen) EndForeign() { s.Put(Unmarked(s.text.End())) }
 
@@ -84,7 +95,7 @@ func (s *Screen) Line(format string, args ...any) {
 func (s *Screen) Put(text string) { _, _ = io.WriteString(s.To, text) }
 
 func (s *Screen) style(style, text string) string {
-	if !s.Styled || text == "" {
+	if !s.Styled || style == "" || text == "" {
 		return text
 	}
 	return style + text + NoStyle

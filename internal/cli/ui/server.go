@@ -36,7 +36,7 @@ const (
 type Config struct {
 	// Operations serves all requests of the page but those for streams and files, as the server's owner.
 	Operations http.Handler
-	// Files serves the requests for files of messages, as the server's owner.
+	// Files serves the requests for files of messages and for changes of workspaces, as the server's owner.
 	Files http.Handler
 	// Streams opens a stream of the gateway: a path and a query below /v1beta1/, and the id of the last event that the
 	// page has. The page shows its error.
@@ -98,7 +98,9 @@ func (s *Server) Handler() http.Handler {
 		}
 		operations.ServeHTTP(w, r)
 	})
-	mux.Handle("/v1beta1/namespaces/{namespace}/chats/{chat}/files/{sha256}", s.authenticated(s.config.Files))
+	for _, path := range []string{"files/{sha256}", "changes", "changes.patch"} {
+		mux.Handle("/v1beta1/namespaces/{namespace}/chats/{chat}/"+path, s.authenticated(s.config.Files))
+	}
 	mux.Handle("/v1beta1/", operations)
 	return s.ownPages(mux)
 }

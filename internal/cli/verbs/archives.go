@@ -36,7 +36,7 @@ func newArchives(o *options) *cobra.Command {
 		Example: "  kubectl chat archives\n  kubectl chat archives list --created 2026-11\n" +
 			"  kubectl chat archives get triage\n  kubectl chat archives delete triage",
 		Args: cobra.NoArgs,
-		RunE: archived(o, list, render.FormatJSON, render.FormatYAML),
+		RunE: asCaller(o, list, render.FormatJSON, render.FormatYAML),
 	}
 	listing := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List archived chats",
 		Long:    "Lists the archived chats of the namespace, by the day on which they were created.",
@@ -50,22 +50,22 @@ func newArchives(o *options) *cobra.Command {
 			Long: "Prints the Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON, as " +
 				"kubectl get prints them.",
 			Example: "  kubectl chat archives get triage > triage.json", Args: cobra.ExactArgs(1),
-			RunE: archived(o, getArchive, render.FormatJSON)},
+			RunE: asCaller(o, getArchive, render.FormatJSON)},
 		&cobra.Command{Use: "restore CHAT[/UID]", Short: "Restore an archived chat",
 			Long: "Restores an archived chat and its sub-chats into the cluster, as kubectl chat restore does. No model is " +
 				"asked again. The archive stays. Takes the verb restore on chats (ClusterRole parley-restore).",
-			Example: "  kubectl chat archives restore triage", Args: cobra.ExactArgs(1), RunE: archived(o, restoreArchive)},
+			Example: "  kubectl chat archives restore triage", Args: cobra.ExactArgs(1), RunE: asCaller(o, restoreArchive)},
 		newRedactArchive(o),
 		&cobra.Command{Use: "delete CHAT[/UID]", Short: "Delete an archived chat",
 			Long:    "Deletes the archive of a chat from the object storage. That cannot be undone.",
-			Example: "  kubectl chat archives delete triage", Args: cobra.ExactArgs(1), RunE: archived(o, deleteArchive)},
+			Example: "  kubectl chat archives delete triage", Args: cobra.ExactArgs(1), RunE: asCaller(o, deleteArchive)},
 	)
 	return cmd
 }
 
-// archived returns the RunE of a verb about archives. The gateway uses the token of the caller for its question to the
+// asCaller returns the RunE of a verb for which the gateway uses the token of the caller for its question to the
 // API server, so that it must be one of the API server.
-func archived(o *options, run func(context.Context, *session, []string) error, outputs ...string,
+func asCaller(o *options, run func(context.Context, *session, []string) error, outputs ...string,
 ) func(*cobra.Command, []string) error {
 	return o.connected(func(ctx context.Context, s *session, args []string) error {
 		s.dialer.AsCaller = true

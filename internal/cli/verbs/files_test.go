@@ -80,7 +80,7 @@ func TestNewChatBeginsWithFiles(t *testing.T) {
 func TestPageReachesFilesByGateway(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	server := httptest.NewServer(filesOf(&cluster.Dialer{Options: cluster.GatewayOptions{URL: p.gateway},
+	server := httptest.NewServer(gatewayOf(&cluster.Dialer{Options: cluster.GatewayOptions{URL: p.gateway},
 		Namespace: p.namespace, Config: &rest.Config{BearerToken: p.token()}}))
 	t.Cleanup(server.Close)
 	content := strings.Repeat("x", 1<<20)

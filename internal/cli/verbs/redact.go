@@ -202,7 +202,7 @@ func newRedactArchive(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return archived(o, func(ctx context.Context, s *session, args []string) error {
+			return asCaller(o, func(ctx context.Context, s *session, args []string) error {
 				return onGateway(ctx, s, func(n client.Namespace) error { return redactArchive(ctx, s, n, args[0], text, dryRun) })
 			})(cmd, args)
 		}}

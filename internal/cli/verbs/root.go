@@ -51,6 +51,7 @@ var verbs = []struct {
 	{newDebug, []finder{allChats}},
 	{newDelete, []finder{allChats, messagesThat(anyMessage)}},
 	{newDeny, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
+	{newDiff, []finder{allChats}},
 	{newDoctor, nil},
 	{newEdit, []finder{openChats, messagesThat(isEditable)}},
 	{newExport, []finder{allChats}},

@@ -58,7 +58,7 @@ func serveUI(ctx context.Context, s *session, chat string, port uint16, noOpen b
 	open := func(ctx context.Context, at, lastEventID string) (*http.Response, error) {
 		return openStream(ctx, s.dialer, at, lastEventID)
 	}
-	server, err := ui.New(ui.Config{Operations: operations, Files: filesOf(s.dialer), Streams: open,
+	server, err := ui.New(ui.Config{Operations: operations, Files: gatewayOf(s.dialer), Streams: open,
 		Namespace: s.Namespace, Chat: chat}, listener)
 	if err != nil {
 		return err
@@ -100,8 +100,9 @@ func browse(ctx context.Context, link string) (forget func(), err error) {
 	return forget, nil
 }
 
-// filesOf passes requests for files on to the gateway, which has the object storage, with the token of the caller.
-func filesOf(dialer *cluster.Dialer) http.Handler {
+// gatewayOf passes requests on to the gateway, which reaches object storage and workspaces, with the token of the
+// caller.
+func gatewayOf(dialer *cluster.Dialer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller := *dialer
 		caller.AsCaller = true

@@ -33,17 +33,17 @@ const (
 	// MethodNotAllowed means that the path has no such method; the header Allow lists its methods (405).
 	MethodNotAllowed = "MethodNotAllowed"
 	// Conflict means that the state of the object does not allow the operation, such as promoting a message that does not
-	// wait (409).
+	// wait, or reading the changes of a workspace that is stopped (409).
 	Conflict = "Conflict"
 	// UnsupportedMediaType means that the Content-Type of the body is not application/json (415).
 	UnsupportedMediaType = "UnsupportedMediaType"
 	// TooManyStreams means that the caller has 128 streams open, --max-streams-per-caller (429).
 	TooManyStreams = "TooManyStreams"
-	// TooManyRequests means that the caller has 8 running operations or downloads, a quarter of --max-requests, or 2
-	// uploads or redactions of archives (429).
+	// TooManyRequests means that the caller has 8 running operations or downloads, a quarter of --max-requests, 2 uploads
+	// or redactions of archives, or 2 requests for changes (429).
 	TooManyRequests = "TooManyRequests"
 	// GatewayFull means that the gateway has 1024 open streams (--max-streams), 32 running operations or downloads
-	// (--max-requests), or 8 uploads or redactions of archives (503).
+	// (--max-requests), 8 uploads or redactions of archives, or 4 requests for changes (503).
 	GatewayFull = "GatewayFull"
 	// Overloaded means that too many callers are being reviewed: at most 16 at a time (--max-reviews), the others wait up
 	// to 5 seconds (503).
@@ -52,6 +52,8 @@ const (
 	APIServerUnavailable = "APIServerUnavailable"
 	// ArchiveUnavailable means that the object storage with archived chats and files refuses the request (502).
 	ArchiveUnavailable = "ArchiveUnavailable"
+	// WorkspaceUnavailable means that the workspace of the chat does not answer a request for changes (503).
+	WorkspaceUnavailable = "WorkspaceUnavailable"
 	// StoredFilesExceeded means that an uploaded file would exceed what the namespace may store (403).
 	StoredFilesExceeded = "StoredFilesExceeded"
 	// TooLarge means that the body of an operation is larger than 3 MiB, or an uploaded file larger than 3.5 MiB (413).

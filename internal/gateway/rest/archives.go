@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -231,16 +230,9 @@ func (a archives) mayUseArchive(ctx context.Context, verb, namespace, chat strin
 // may asks the API server whether the caller has a right, which the role gives.
 func (a archives) may(ctx context.Context, right apiclient.ResourceAttributes, role string) error {
 	if a.store == nil {
-		return refused{&refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
-			Message: "this gateway has no archive: its administrator can start it with --archive-url"}}
+		return notFound("this gateway has no archive: its administrator can start it with --archive-url")
 	}
-	allowed, err := a.api.client.Allowed(ctx, right)
-	if err != nil || allowed {
-		return err
-	}
-	return refused{&refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,
-		Message: fmt.Sprintf("you may not %s %s in namespace %s: ask for the ClusterRole %s", right.Verb,
-			path.Join(right.Resource, right.Subresource), right.Namespace, role)}}
+	return may(ctx, a.api.client, right, role)
 }
 
 // fromStore converts an error of the store.

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
 )
 
@@ -42,6 +44,17 @@ func withCaller(ctx context.Context, caller string) context.Context {
 func callerOf(ctx context.Context) string {
 	caller, _ := ctx.Value(callerKey{}).(string)
 	return caller
+}
+
+// may asks the API server whether the caller has a right, which the role gives.
+func may(ctx context.Context, client *apiclient.Client, right apiclient.ResourceAttributes, role string) error {
+	allowed, err := client.Allowed(ctx, right)
+	if err != nil || allowed {
+		return err
+	}
+	return refused{&refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,
+		Message: fmt.Sprintf("you may not %s %s in namespace %s: ask for the ClusterRole %s", right.Verb,
+			path.Join(right.Resource, right.Subresource), right.Namespace, role)}}
 }
 
 // asCaller sends requests with the token of the context's caller.

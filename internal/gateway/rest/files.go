@@ -120,7 +120,8 @@ func (f files) key(ctx context.Context, in *OfFile) (uid string, err error) {
 }
 
 func (f files) putFile(ctx context.Context, in *Upload) (*struct{}, error) {
-	if err := f.mayUpload(ctx, in.Namespace); err != nil {
+	create := apiclient.ResourceAttributes{Verb: "create", Resource: "chatmessages", Namespace: in.Namespace}
+	if err := may(ctx, f.api.client, create, "parley-chat-user"); err != nil {
 		return nil, err
 	}
 	stored := v1beta1.StoredFile{SHA256: in.SHA256, Size: in.size}
@@ -150,17 +151,6 @@ func (f files) putFile(ctx context.Context, in *Upload) (*struct{}, error) {
 		return nil, badRequest("%v", archive.ErrNotAsNamed)
 	}
 	return nil, fromStore(err)
-}
-
-func (f files) mayUpload(ctx context.Context, namespace string) error {
-	allowed, err := f.api.client.Allowed(ctx, apiclient.ResourceAttributes{Verb: "create",
-		Resource: "chatmessages", Namespace: namespace})
-	if err != nil || allowed {
-		return err
-	}
-	return refused{&refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,
-		Message: fmt.Sprintf("you may not create chatmessages in namespace %s: ask for the ClusterRole parley-chat-user",
-			namespace)}}
 }
 
 // checkQuota refuses a file that would exceed what the namespace may store. Uploads at the same time do not see each

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rest lets callers read and change chats over HTTP. Each operation is one request to the API server with the
-// caller's own token, so the API server authorizes it. The gateway's own account is never used, and nothing is kept.
+// caller's own token, so the API server authorizes it. Nothing is kept. The gateway's own account is used only for
+// Options.Agent, once the API server has said that the caller may see changes.
 package rest
 
 import (
@@ -21,6 +22,7 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/internal/workspace/client"
 )
 
 const (
@@ -32,6 +34,8 @@ const (
 	DefaultRequests = 32
 	// maxUploads is how many uploads and redactions run at the same time. Each takes some 10 MiB of memory.
 	maxUploads = 8
+	// maxReviews is how many requests for changes run at the same time. Each takes some 20 MiB of memory.
+	maxReviews = 4
 )
 
 // Options of the operations. Client and Permit are required.
@@ -47,6 +51,8 @@ type Options struct {
 	Archive *archive.Store
 	// Files are required with Archive.
 	Files Files
+	// Agent returns a client of the agent in the pod of a chat's workspace.
+	Agent func(ctx context.Context, chat *v1beta1.Chat, pod *v1beta1.WorkspacePod) (*client.Client, error)
 	// Refused is called with every refusal.
 	Refused func(ctx context.Context, refused *refusal.Error)
 	// Log records redactions of archives.
@@ -60,7 +66,7 @@ type api struct {
 	client  *apiclient.Client
 	options Options
 	// requests, downloads and uploads are apart: those of slow clients do not block the others.
-	requests, downloads, uploads *limit.PerCaller
+	requests, downloads, uploads, reviews *limit.PerCaller
 
 	huma huma.API
 }
@@ -73,11 +79,13 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	useRefusals()
 	mux := http.NewServeMux()
 	a := &api{client: o.Client, options: o, huma: humago.New(mux, configuration()),
-		requests: perCaller(o.Requests), downloads: perCaller(o.Requests), uploads: perCaller(maxUploads)}
+		requests: perCaller(o.Requests), downloads: perCaller(o.Requests), uploads: perCaller(maxUploads),
+		reviews: limit.NewPerCaller(maxReviews, maxReviews/2)}
 	a.huma.UseMiddleware(a.admit)
 	a.chats()
 	a.messages()
 	a.steering()
+	workspaces{a}.register()
 	archives{a, o.Archive}.register()
 	files{o.Files, a, o.Archive}.register()
 	describeStreams(a.huma.OpenAPI())
@@ -159,6 +167,8 @@ func (a *api) limiter(operation string) (of *limit.PerCaller, what string) {
 		return a.uploads, "uploads and redactions"
 	case getFile, getArchive, getArchivedFile:
 		return a.downloads, "downloads"
+	case getChanges, getPatch:
+		return a.reviews, "requests for changes"
 	}
 	return a.requests, "requests"
 }

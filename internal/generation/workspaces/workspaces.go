@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/netguard/retry"
@@ -88,20 +89,7 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1beta1.Chat) (*client.Client
 
 // Owner is the root of the chat's family, which owns the workspace.
 func (w *Workspaces) Owner(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, error) {
-	for range v1beta1.MaxFamilyDepth + 1 {
-		if chat.Spec.ParentRef == nil {
-			return chat, nil
-		}
-		parent, err := read(ctx, w.options.Chat, chat.Spec.ParentRef.Name)
-		if err != nil {
-			return nil, fmt.Errorf("reading chat %s, the parent of this one: %w", chat.Spec.ParentRef.Name, err)
-		}
-		if uid := chat.Status.Internal.ParentUID; uid != "" && uid != string(parent.UID) {
-			return nil, fmt.Errorf("chat %s, the parent of this one, is gone", parent.Name)
-		}
-		chat = parent
-	}
-	return nil, fmt.Errorf("the chats above this one go deeper than any family")
+	return tree.Top(chat, func(name string) (*v1beta1.Chat, error) { return read(ctx, w.options.Chat, name) })
 }
 
 // unreadyPatience is how long a call waits for a pod that is no longer ready, as after a restart of its kubelet.

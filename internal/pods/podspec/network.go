@@ -38,12 +38,17 @@ func NetworkPolicy(namespace, gatewayNamespace string) *networkingv1.NetworkPoli
 	}
 }
 
+// Gateways are the gateways of a namespace.
+func Gateways(namespace string) networkingv1.NetworkPolicyPeer {
+	return networkingv1.NetworkPolicyPeer{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+		PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/component": "gateway"}},
+	}
+}
+
 func ingress(gatewayNamespace string) []networkingv1.NetworkPolicyIngressRule {
 	return []networkingv1.NetworkPolicyIngressRule{{
-		From: []networkingv1.NetworkPolicyPeer{{
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gatewayNamespace}},
-			PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/component": "gateway"}},
-		}},
+		From:  []networkingv1.NetworkPolicyPeer{Gateways(gatewayNamespace)},
 		Ports: tcp(RelayPort),
 	}, {
 		From: []networkingv1.NetworkPolicyPeer{{

@@ -16,12 +16,14 @@ const (
 	AgentDir = "/run/parley/agent"
 	// StateDir holds the agent's state: commands, their output, and the binding to a chat.
 	StateDir = "/var/lib/parley-workspace"
-	// IssuerDir has two files about the issuer of the cluster's service-account tokens.
+	// IssuerDir has files about the issuer of the cluster's service-account tokens, and about its users.
 	IssuerDir = "/run/parley/issuer"
 	// IssuerFile has the name of the issuer.
 	IssuerFile = "issuer"
 	// IssuerKeysFile has the public keys of the issuer, a JWKS.
 	IssuerKeysFile = "jwks.json"
+	// ViewersFile has the users that may see what is changed in workspaces, one a line.
+	ViewersFile = "viewers"
 
 	// HeaderChat is the chat of a request: the UID of the root of its family.
 	HeaderChat = "Parley-Chat"
@@ -81,7 +83,7 @@ const (
 	NotRegular       ErrorCode = "NotRegular"       // it is a directory, a device, a pipe or a socket
 	NotText          ErrorCode = "NotText"          // the file is not UTF-8 text
 	TooLarge         ErrorCode = "TooLarge"         // the file, the request or the answer exceeds the limit
-	NotUnique        ErrorCode = "NotUnique"        // the text to replace occurs more than once
+	NotUnique        ErrorCode = "NotUnique"        // the text to replace, or what a path may mean, occurs more than once
 	NoMatch          ErrorCode = "NoMatch"          // the text to replace does not occur
 	NoShell          ErrorCode = "NoShell"          // the workspace's image has no /bin/sh
 	CannotStart      ErrorCode = "CannotStart"      // the operating system did not start the command

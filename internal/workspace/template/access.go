@@ -4,6 +4,8 @@
 package template
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,16 +18,17 @@ import (
 // PolicyName is the name of the NetworkPolicy around the workspaces of a namespace.
 const PolicyName = "parley-workspace"
 
-// NetworkPolicy lets only the namespace's generation pods reach the agents, and workspaces reach only DNS. Another
-// NetworkPolicy that selects the labels of a template can allow more: policies add up.
-func NetworkPolicy(namespace string) *networkingv1.NetworkPolicy {
+// NetworkPolicy lets only the namespace's generation pods and the gateways reach the agents, and workspaces reach only
+// DNS. Another NetworkPolicy that selects the labels of a template can allow more: policies add up.
+func NetworkPolicy(namespace, gatewayNamespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: PolicyName, Namespace: namespace, Labels: marks},
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: component(podspec.ComponentWorkspace),
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
-				From: []networkingv1.NetworkPolicyPeer{{PodSelector: new(component(podspec.ComponentGeneration))}},
+				From: []networkingv1.NetworkPolicyPeer{{PodSelector: new(component(podspec.ComponentGeneration))},
+					podspec.Gateways(gatewayNamespace)},
 				Ports: []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP),
 					Port: new(intstr.FromInt32(protocol.Port))}},
 			}},
@@ -51,10 +54,11 @@ func component(name string) metav1.LabelSelector {
 }
 
 // IssuerConfigMap has the public keys of the cluster's issuer, a JWKS, for the agents of a namespace, which have no
-// credentials to fetch them.
-func IssuerConfigMap(namespace, issuer string, keys []byte) *corev1.ConfigMap {
+// credentials to fetch them, and the users that may see what is changed.
+func IssuerConfigMap(namespace, issuer string, keys []byte, viewers []string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: IssuerKeys, Namespace: namespace, Labels: marks},
-		Data:       map[string]string{protocol.IssuerFile: issuer, protocol.IssuerKeysFile: string(keys)},
+		Data: map[string]string{protocol.IssuerFile: issuer, protocol.IssuerKeysFile: string(keys),
+			protocol.ViewersFile: strings.Join(viewers, "\n") + "\n"},
 	}
 }

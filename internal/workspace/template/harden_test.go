@@ -57,8 +57,8 @@ func TestRootUserIsRejectedUnlessTemplateAllowsIt(t *testing.T) {
 	}
 }
 
-func TestNetworkPolicyAllowsOnlyDNSAndGenerationPods(t *testing.T) {
-	spec := NetworkPolicy("ns").Spec
+func TestNetworkPolicyAllowsOnlyNamedPeers(t *testing.T) {
+	spec := NetworkPolicy("ns", "parley-system").Spec
 	if len(spec.PolicyTypes) != 2 || spec.PodSelector.MatchLabels["parley.dev/component"] != "workspace" {
 		t.Errorf("the policy is about %v of %v", spec.PolicyTypes, spec.PodSelector)
 	}
@@ -77,8 +77,10 @@ func TestNetworkPolicyAllowsOnlyDNSAndGenerationPods(t *testing.T) {
 	}
 	check.Equal(t, "destinations", map[string]bool{"anywhere 53": true, "openshift-dns 5353": true}, reached)
 	for _, rule := range spec.Ingress {
-		if len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels["parley.dev/component"] != "generation" ||
-			rule.From[0].NamespaceSelector != nil || len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 7080 {
+		if len(rule.From) != 2 || rule.From[0].PodSelector.MatchLabels["parley.dev/component"] != "generation" ||
+			rule.From[0].NamespaceSelector != nil || len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 7080 ||
+			rule.From[1].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "parley-system" ||
+			rule.From[1].PodSelector.MatchLabels["app.kubernetes.io/component"] != "gateway" {
 			t.Errorf("they are reached as %+v", rule)
 		}
 	}

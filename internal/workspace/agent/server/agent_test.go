@@ -22,6 +22,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/internal/workspace/agent/review"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
@@ -29,6 +30,7 @@ import (
 
 const (
 	generator = "system:serviceaccount:shop:parley-generation"
+	gateway   = "system:serviceaccount:parley-system:parley-gateway"
 	chat      = "0d1c0000-0000-4000-8000-000000000001"
 	otherChat = "0d1c0000-0000-4000-8000-000000000002"
 )
@@ -83,6 +85,7 @@ type agent struct {
 	commands
 	log     logs
 	change  func(*Server)
+	run     review.Run
 	token   string
 	chat    string
 	address string
@@ -102,7 +105,10 @@ func unboundAgent(t *testing.T, change ...func(*Server)) *agent {
 	top := t.TempDir()
 	a := &agent{t: t, dir: filepath.Join(top, "workspace"), state: filepath.Join(top, "state"),
 		keys:    filepath.Join(top, "keys"),
-		cluster: tokens.New(t), clock: &clock{now: time.Unix(1_800_000_000, 0)}, chat: chat}
+		cluster: tokens.New(t), clock: &clock{now: time.Unix(1_800_000_000, 0)}, chat: chat,
+		run: func(context.Context, *protocol.StartRequest, string, func(io.Reader) error) error {
+			return &protocol.Error{Code: protocol.CannotStart, Message: "there is no git"}
+		}}
 	a.change = func(s *Server) {
 		for _, change := range change {
 			change(s)
@@ -146,9 +152,12 @@ func (a *agent) sign(change func(*jwt.Claims)) string {
 func (a *agent) start() {
 	a.t.Helper()
 	log := slog.New(slog.NewTextHandler(&a.log, nil))
+	verifier := func(subject string) *satoken.Verifier {
+		return &satoken.Verifier{Issuer: tokens.Issuer, Audience: audience, Subjects: []string{subject},
+			Keys: &KeyFile{Path: filepath.Join(a.keys, "jwks.json"), Now: a.clock.Now, Log: log}, Now: a.clock.Now}
+	}
 	server, err := New(Options{Directory: a.dir, State: a.state, Processes: &a.commands, Log: log,
-		Authorizer: &satoken.Verifier{Issuer: tokens.Issuer, Audience: audience, Subjects: []string{generator},
-			Keys: &KeyFile{Path: filepath.Join(a.keys, "jwks.json"), Now: a.clock.Now, Log: log}, Now: a.clock.Now}})
+		Authorizer: verifier(generator), Viewers: verifier(gateway), Run: a.run})
 	check.OK(a.t, err)
 	a.change(server)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

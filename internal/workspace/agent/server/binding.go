@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"sync"
+	"time"
 
 	"parley.dev/parley/internal/workspace/agent/durable"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -68,6 +69,15 @@ func (b *binding) bind(chat string) error {
 	}
 	b.chat = chat
 	return nil
+}
+
+// since is when the workspace was bound.
+func (b *binding) since() (time.Time, error) {
+	info, err := os.Stat(b.file)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("finding the time of the binding: %w", err)
+	}
+	return info.ModTime(), nil
 }
 
 // check reports why a request for a chat is refused.

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -183,12 +184,14 @@ func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error
 
 // answer sends a value as JSON.
 func answer(w http.ResponseWriter, status int, value any) error {
-	body, err := json.Marshal(value)
-	if err != nil {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("encoding an answer: %w", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = slowclient.New(w, writeTimeout).Write(body) // A client that is gone needs no answer.
+	_, _ = slowclient.New(w, writeTimeout).Write(body.Bytes()) // A client that is gone needs no answer.
 	return nil
 }

@@ -4,8 +4,8 @@
 // Package server serves the requests of package protocol to generation pods.
 //
 // A request has a service-account token of a generation pod of this namespace, and names the chat that the workspace is
-// bound to. The first binding never changes. While it cannot be read, all requests are refused. The number, the size
-// and the time of requests are bounded.
+// bound to. Those for changes have one of the gateway, which gets no other answer. The first binding never changes.
+// While it cannot be read, all requests are refused. The number, the size and the time of requests are bounded.
 //
 // Logs have no token and no content of a request. Errors are cleaned before they are logged.
 package server
@@ -29,6 +29,7 @@ import (
 	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/workspace/agent/files"
+	"parley.dev/parley/internal/workspace/agent/review"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -57,6 +58,10 @@ type Options struct {
 	State string
 	// Authorizer of every request but that for health, such as a satoken.Verifier.
 	Authorizer Authorizer
+	// Viewers authorizes requests for changes in the place of Authorizer.
+	Viewers Authorizer
+	// Run runs git for those.
+	Run review.Run
 	// Processes are the commands of the workspace.
 	Processes Processes
 	Log       *slog.Logger
@@ -71,7 +76,9 @@ type Server struct {
 	atWork, waiting limit.Limiter
 	// sessions limits commands with a session, and large the bodies in memory.
 	sessions, large limit.Limiter
-	routes          http.Handler
+	// reviews limits requests for changes, which git answers.
+	reviews limit.Limiter
+	routes  http.Handler
 }
 
 const (
@@ -97,7 +104,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{options: o, files: opened, binding: &binding{file: filepath.Join(o.State, "binding.json")},
 		atWork: limit.New(maxAtWork), waiting: limit.New(maxWaiting),
-		sessions: limit.New(maxSessions), large: limit.New(maxLarge)}
+		sessions: limit.New(maxSessions), large: limit.New(maxLarge), reviews: limit.New(1)}
 	if s.binding.chat, s.binding.err = readBinding(s.binding.file); s.binding.err != nil {
 		o.Log.Error("The workspace's binding cannot be read: refusing all requests", "error", s.binding.err)
 	}
@@ -152,6 +159,8 @@ const (
 	sessionsPath  = "/v1/sessions/"
 	bindingPath   = "/v1/binding"
 	healthPath    = "/v1/health"
+	changesPath   = "/v1/changes"
+	patchPath     = "/v1/patch"
 )
 
 // ServeHTTP implements http.Handler.
@@ -183,6 +192,8 @@ func (s *Server) limiterOf(r *http.Request) (limit.Limiter, error) {
 	case strings.HasPrefix(r.URL.Path, sessionsPath):
 		return s.sessions, refuse(protocol.TooMany, "%d programs of MCP servers run in the workspace, which is the limit.",
 			s.sessions.Size)
+	case isReview(r):
+		return s.reviews, full
 	case strings.HasPrefix(r.URL.Path, processesPath) && r.URL.Query().Has("wait"):
 		return s.waiting, full
 	}
@@ -204,7 +215,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) error {
 	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return fmt.Errorf("%w: there is no bearer token", satoken.ErrUnauthenticated)
 	}
-	if err := s.options.Authorizer.Authorize(r.Context(), token); err != nil {
+	authorizer := s.options.Authorizer
+	if isReview(r) {
+		authorizer = s.options.Viewers
+	}
+	if err := authorizer.Authorize(r.Context(), token); err != nil {
 		return err
 	}
 	if r.URL.Path != bindingPath {
@@ -217,6 +232,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) error {
 	}
 	return readWithin(w, bodyTimeout)
 }
+
+// isReview reports whether a request is for what is changed.
+func isReview(r *http.Request) bool { return r.URL.Path == changesPath || r.URL.Path == patchPath }
 
 // handler answers a request, or returns the error to answer with.
 type handler func(w http.ResponseWriter, r *http.Request) error
@@ -237,6 +255,8 @@ func (s *Server) handlers() http.Handler {
 		"POST /v1/read":                  call(s.read),
 		"POST /v1/edits":                 s.whenRoom(bodyTimeout, call(s.edit)),
 		"POST /v1/search":                call(s.search),
+		"GET " + changesPath:             s.changes,
+		"GET " + patchPath:               s.patch,
 		"/":                              unknownRequest,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

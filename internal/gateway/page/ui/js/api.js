@@ -86,10 +86,13 @@ export async function upload(chat, bytes) {
   return { sha256, size: bytes.length };
 }
 
-/** @param {string} chat @param {{sha256: string}} stored */
-export async function download(chat, { sha256 }) {
-  return new Uint8Array(await (await request('GET', `${chat}/files/${segment(sha256)}`)).arrayBuffer());
+/** @param {string} path @returns {Promise<Uint8Array>} what is there, as it is */
+export async function bytes(path) {
+  return new Uint8Array(await (await request('GET', path)).arrayBuffer());
 }
+
+/** @param {string} chat @param {{sha256: string}} stored */
+export const download = (chat, { sha256 }) => bytes(`${chat}/files/${segment(sha256)}`);
 
 const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 

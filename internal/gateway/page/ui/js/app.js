@@ -135,6 +135,7 @@ const acts = {
   new: () => { if (list) newChat(list.namespace, (chat) => go(list.namespace, chat)); },
   back: () => go(list?.namespace, ''),
   interrupt: () => view?.actions.request('Interrupt'),
+  changes: () => view?.changes.open(),
   rename: () => chosen.rename(),
   pin: () => { chosen.pin(); list.redraw(); },
   copy: () => chosen.copy(),

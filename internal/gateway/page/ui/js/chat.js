@@ -6,6 +6,7 @@
 import { attempt, ChatActions } from './actions.js';
 import { ask, download, inNamespace, ofChat, ofMessage, upload } from './api.js';
 import { ApprovalPanel } from './approval.js';
+import { Changes } from './changes.js';
 import { Composer } from './composer.js';
 import { confirmed } from './dialogs.js';
 import { announce, byId, el, fill, onFrame, toast } from './dom.js';
@@ -33,6 +34,7 @@ export class ChatView {
     Object.assign(this, { namespace, chat, page, story: new Story() });
     const tell = (words) => toast(words, true);
     this.tell = tell;
+    this.changes = new Changes(namespace, chat);
     this.actions = new ChatActions(namespace, chat, () => page.summary(chat));
     this.transcript = new Transcript(byId('transcript'), {
       chatLink: page.link, messageLink: (name) => new URL(`${page.link(chat)}/${encodeURIComponent(name)}`, location.href).href,
@@ -89,6 +91,7 @@ export class ChatView {
   #say(before) {
     const { status, waiting, failure } = this.story;
     if (!status || before.phase === undefined || before.phase === status.phase) return;
+    if (!this.story.busy) this.changes.refresh();
     if (waiting) announce(`${waiting.toolCalls.length} calls wait for you.`);
     else if (failure) announce(`The turn failed: ${safe(failure.reason)}.`);
     else if (status.phase === 'Waiting') announce('The reply is complete.');
@@ -129,6 +132,7 @@ export class ChatView {
     byId('chat-title').textContent = clipped(about.title || this.chat, 200);
     byId('chat-name').textContent = about.title ? this.chat : '';
     const now = { ...about, ...status };
+    byId('changes').hidden = !now.root?.workspace;
     const badge = byId('chat-standing');
     badge.className = `standing ${mark(now)}`;
     badge.textContent = status || about.phase ? standing(now) : '';
