@@ -7,6 +7,7 @@ package page
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -17,6 +18,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -52,6 +54,8 @@ type file struct {
 	etag    string
 	media   string
 	policy  string
+	// compressed is the content in gzip, which is made for the first reader.
+	compressed func() []byte
 }
 
 // Handler serves the page below Path.
@@ -89,11 +93,22 @@ func Handler(login Login) http.Handler {
 			if found.policy != "" {
 				w.Header().Set("Content-Security-Policy", found.policy)
 			}
-			w.Header().Set("Content-Type", found.media)
-			w.Header().Set("ETag", found.etag)
-			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+			found.serve(w, r)
 		}
 	})
+}
+
+// serve answers with the file, in gzip if the reader accepts that.
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	content, etag := f.content, f.etag
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		content, etag = f.compressed(), strings.TrimSuffix(etag, `"`)+`-gzip"`
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	w.Header().Set("Vary", "Accept-Encoding")
+	w.Header().Set("Content-Type", f.media)
+	w.Header().Set("ETag", etag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
 // Guard sets the headers that isolate an answer from other origins.
@@ -131,5 +146,14 @@ func made(name string, content []byte) file {
 	if media == "" {
 		media = "text/plain; charset=utf-8"
 	}
-	return file{content: content, etag: `"` + hex.EncodeToString(sum[:16]) + `"`, media: media}
+	return file{content: content, etag: `"` + hex.EncodeToString(sum[:16]) + `"`, media: media,
+		compressed: sync.OnceValue(func() []byte { return compress(content) })}
+}
+
+func compress(content []byte) []byte {
+	var out bytes.Buffer
+	to := gzip.NewWriter(&out)
+	_, _ = to.Write(content) // A buffer takes everything.
+	_ = to.Close()
+	return out.Bytes()
 }

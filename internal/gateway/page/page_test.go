@@ -6,6 +6,7 @@ package page
 import (
 	"compress/gzip"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http/httptest"
 	"regexp"
@@ -141,4 +142,22 @@ type countingWriter int
 func (n *countingWriter) Write(p []byte) (int, error) {
 	*n += countingWriter(len(p))
 	return len(p), nil
+}
+
+func TestReaderOfGzipGetsFilesCompressed(t *testing.T) {
+	plain := get("/ui/js/app.js")
+	w := get("/ui/js/app.js", "Accept-Encoding", "gzip, br")
+	if w.Header().Get("Content-Encoding") != "gzip" || w.Header().Get("ETag") == plain.Header().Get("ETag") {
+		t.Fatalf("the headers are %v", w.Header())
+	}
+	from, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(from); err != nil || string(got) != plain.Body.String() {
+		t.Errorf("read were %d bytes (%v), want %d", len(got), err, plain.Body.Len())
+	}
+	if again := get("/ui/js/app.js", "Accept-Encoding", "gzip", "If-None-Match", w.Header().Get("ETag")); again.Code != 304 {
+		t.Errorf("the second answer is %d", again.Code)
+	}
 }
