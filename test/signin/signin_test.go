@@ -183,7 +183,7 @@ func TestGatewaysWithOneKeyShareSessions(t *testing.T) {
 	other := startSite(t, func(o *signin.Options) { o.Keys = keys(t, "b") })
 	other.allow()
 	p.site = other
-	wants(t, "at a gateway without the key", p.resume(), http.StatusUnauthorized, "keys of the gateway have changed")
+	wants(t, "at a gateway without the key", p.resume(), http.StatusUnauthorized, "the keys of the gateway have changed")
 	wants(t, "signing in there", p.signIn(""), http.StatusOK)
 	p.site = rotated
 	wants(t, "back at the one with both keys", p.chats(), http.StatusOK)

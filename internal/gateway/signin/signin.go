@@ -231,7 +231,7 @@ func (s *SignIn) resume(w http.ResponseWriter, r *http.Request) *refusal.Error {
 	}
 	found, ok := s.kept(r)
 	if !ok {
-		return signedOut
+		return signedOut(r)
 	}
 	claims, _ := token.Read(found.IDToken)
 	if s.options.Now().Before(claims.Expires.Add(-refreshBefore)) {
@@ -257,7 +257,7 @@ func (s *SignIn) whoAmI(w http.ResponseWriter, r *http.Request) *refusal.Error {
 
 func (s *SignIn) answerUser(w http.ResponseWriter, r *http.Request, bearer string) *refusal.Error {
 	if bearer == "" {
-		return signedOut
+		return signedOut(r)
 	}
 	user, no := s.userOf(r.Context(), bearer)
 	if no != nil {
@@ -307,8 +307,13 @@ func redirect(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// signedOut is the refusal of a request of the page without a session.
-var signedOut = unauthenticated("you are not signed in, or the keys of the gateway have changed: sign in")
+// signedOut is the refusal of a request without a session.
+func signedOut(r *http.Request) *refusal.Error {
+	if _, err := r.Cookie(piece(0)); err == nil {
+		return unauthenticated("the keys of the gateway have changed since you signed in: sign in again")
+	}
+	return unauthenticated("you are not signed in")
+}
 
 func unauthenticated(format string, args ...any) *refusal.Error {
 	return &refusal.Error{Status: http.StatusUnauthorized, Reason: refusal.Unauthorized,
