@@ -243,6 +243,7 @@ lint: ## Run the linters, "go vet" among them, on every module.
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
 	cd test/archive && $(GOLANGCI_LINT) run
+	cd test/signin && $(GOLANGCI_LINT) run
 	cd test/gitops && $(GOLANGCI_LINT) run
 	cd test/dashboards && $(GOLANGCI_LINT) run
 
@@ -324,6 +325,10 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 .PHONY: test-archive
 test-archive: envtest-assets ## Archive chats to an S3 server that verifies signatures and checksums. A module of its own. Not in CI.
 	cd test/archive && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+
+.PHONY: test-signin
+test-signin: envtest-assets ## Sign in to the page with a real OpenID provider. A module of its own. Not in CI.
+	cd test/signin && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 # What a dashboard may say, as Grafana's own types of npm have it. Grafana itself is not run.
 GRAFANA := $(BIN)/grafana

@@ -15,7 +15,7 @@ fi
 hack/vendor-page.sh --check
 go run ./hack/gen -check
 go run ./hack/versions
-for module in . test/archive test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools hack/release; do
+for module in . test/archive test/signin test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools hack/release; do
   (cd "$module" && go mod tidy -diff)
 done
 unformatted=$(gofmt -l api cmd config controllers internal test hack)

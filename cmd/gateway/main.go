@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	_ "golang.org/x/crypto/x509roots/fallback" // for images without authorities, such as that of "make image"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,6 +57,7 @@ type config struct {
 	relayPort                   int
 	auth                        auth.Options
 	limits                      gateway.Limits
+	signIn                      signInFlags
 }
 
 func main() {
@@ -144,6 +146,7 @@ func parse(args []string) (config, error) {
 		return err
 	})
 	c.callers(flags)
+	c.signIn.add(flags)
 	if err := namespaces(os.Getenv("PARLEY_NAMESPACES")); err != nil {
 		return c, fmt.Errorf("$PARLEY_NAMESPACES: %w", err)
 	}
@@ -159,7 +162,7 @@ func parse(args []string) (config, error) {
 	if c.namespace == "" || c.account == "" {
 		return c, errors.New("--namespace and --account must name the gateway's own service account")
 	}
-	return c, nil
+	return c, c.signIn.check(c.auth.APIServerTokens)
 }
 
 // callers are the flags about who is let in, and what that may cost.
@@ -194,6 +197,10 @@ func newGateway(ctx context.Context, cluster *rest.Config, c config, metrics *te
 	if err != nil {
 		return nil, err
 	}
+	people, err := c.signIn.open(callers)
+	if err != nil {
+		return nil, err
+	}
 	store, err := archive.Open(ctx, c.archiveURL, time.Now)
 	if err != nil {
 		return nil, err
@@ -210,6 +217,7 @@ func newGateway(ctx context.Context, cluster *rest.Config, c config, metrics *te
 		Sources:    gateway.NewSources(chats, core.CoreV1().RESTClient()),
 		GetMessage: get, CachedMessage: cached,
 		Callers:   callers,
+		SignIn:    people,
 		Archive:   store,
 		FileLimit: c.fileLimit.Value(),
 		Quotas: func(ctx context.Context, namespace string) ([]v1beta1.ChatQuota, error) {

@@ -125,6 +125,9 @@ func TestChartInstallsWhatKustomizeInstalls(t *testing.T) {
 			"manager: {shards: 2}"},
 		"archives": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/archive]",
 			"archive: {url: 's3://parley-archive?region=eu-central-1'}"},
+		"signing in": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/oidc]",
+			"gateway: {oidc: {issuerURL: 'https://login.example.com', clientID: parley, " +
+				"redirectURL: 'https://chat.example.com/ui/callback'}}"},
 		"fairness": {"resources: [../config/default, ../config/admission/stamp]\ncomponents: [../config/fairness]",
 			"fairness: {enabled: true}"},
 		"servers of other projects": {"resources: [../config/default, ../config/admission/stamp]\n" +

@@ -102,6 +102,7 @@ func valueRows() []valueRow {
 	const ingress, route = "Ingress/parley-system/parley-gateway", "HTTPRoute/parley-system/parley-gateway"
 	const withIngress = "gateway: {ingress: {enabled: true, host: chat.example}}"
 	const withRoute = "gateway: {httpRoute: {enabled: true, parentRefs: [{name: public}]}}"
+	const withOIDC = "gateway: {oidc: {issuerURL: 'https://i', clientSecretKey: ''}}"
 	const service, monitor = "Service/parley-system/parley-gateway", "PodMonitor/parley-system/parley-generation"
 	const rule, dashboard = "PrometheusRule/parley-system/parley", "ConfigMap/parley-system/parley-dashboard"
 	const chats = "CustomResourceDefinition/<nil>/chats.parley.dev"
@@ -148,6 +149,22 @@ func valueRows() []valueRow {
 				path: container + "readinessProbe.httpGet.scheme", want: "HTTPS"},
 			{value: "gateway.tls.secretName", given: "tls", object: gatewayKey, path: pod + "volumes.0.secret.secretName",
 				want: "tls"},
+			{value: "gateway.oidc.issuerURL", given: "https://i", object: gatewayKey, path: container + "args.1",
+				want: "--oidc-issuer-url=https://i"},
+			{value: "gateway.oidc.clientID", given: "c", also: withOIDC, object: gatewayKey, path: container + "args.2",
+				want: "--oidc-client-id=c"},
+			{value: "gateway.oidc.redirectURL", given: "https://h/ui/callback", also: withOIDC, object: gatewayKey,
+				path: container + "args.3", want: "--oidc-redirect-url=https://h/ui/callback"},
+			{value: "gateway.oidc.scopes", given: "openid,groups", also: withOIDC, object: gatewayKey,
+				path: container + "args.4", want: "--oidc-scopes=openid,groups"},
+			{value: "gateway.oidc.secretName", given: "s", also: withOIDC, object: gatewayKey,
+				path: pod + "volumes.0.secret.secretName", want: "s"},
+			{value: "gateway.oidc.clientSecretKey", given: "k", also: withOIDC, object: gatewayKey,
+				path: container + "args.last", want: "--oidc-client-secret-file=/etc/parley/oidc/k"},
+			{value: "gateway.oidc.clientSecretKey", given: "''", also: withOIDC, object: gatewayKey,
+				path: container + "args.last", want: "--session-key-file=/etc/parley/oidc/session-keys"},
+			{value: "gateway.oidc.caKey", given: "ca.crt", also: withOIDC, object: gatewayKey, path: container + "args.last",
+				want: "--oidc-ca-file=/etc/parley/oidc/ca.crt"},
 			{value: "gateway.ingress.enabled", given: "true", also: withIngress, object: ingress,
 				path: "spec.rules.0.http.paths.0.path", want: "/"},
 			{value: "gateway.ingress.host", given: "c.example", also: withIngress, object: ingress, path: "spec.rules.0.host",

@@ -26,7 +26,7 @@ import (
 
 // modules are the folders of the repository's modules.
 var modules = []string{
-	".", "test/archive", "test/gitops", "test/dashboards", "hack/localcluster", "hack/localcluster/binaries",
+	".", "test/archive", "test/signin", "test/gitops", "test/dashboards", "hack/localcluster", "hack/localcluster/binaries",
 	"hack/localcluster/network", "hack/agent-sandbox", "hack/tools", "hack/release",
 }
 

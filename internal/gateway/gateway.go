@@ -32,6 +32,7 @@ import (
 	"parley.dev/parley/internal/gateway/page"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/internal/gateway/signin"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/netguard/limit"
@@ -92,6 +93,8 @@ type Config struct {
 	Checker Checker
 	// Callers asks the API server with the tokens of callers: see rest.NewClient.
 	Callers *apiclient.Client
+	// SignIn signs people in to the page; nil: they paste tokens.
+	SignIn *signin.SignIn
 	// Archive has the chats that were archived before their deletion; nil: there is none.
 	Archive *archive.Store
 	// Quotas lists the ChatQuotas of a namespace, and FileLimit is how many bytes the files of a namespace may have where
@@ -233,14 +236,15 @@ func (g *Gateway) Handler() http.Handler {
 		Permit: g.config.Checker.Permit, Refused: g.refused})
 	mux.Handle("/v1/", protocols)
 	mux.Handle("/namespaces/", protocols)
-	mux.Handle(page.Path, page.Handler(page.LoginToken))
+	mux.Handle(page.Path, page.Handler(g.config.SignIn.Login()))
+	g.config.SignIn.Register(mux, g.refused)
 	mux.Handle("GET /{$}", http.RedirectHandler(page.Path, http.StatusFound))
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, &refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,
 			Message: "a page of another origin may not ask for changes"})
 	}))
-	return protection.Handler(refusal.Fallback(mux, g.refuse))
+	return protection.Handler(g.config.SignIn.Handler(refusal.Fallback(mux, g.refuse), g.refuse))
 }
 
 // fileReader authenticates a caller who may read the files of a namespace.

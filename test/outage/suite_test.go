@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/test/kit/check"
@@ -38,7 +39,9 @@ var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testcluster.RunWithEtcd(m, &cluster, map[string]string{"quota-backend-bytes": fmt.Sprint(quota)}))
+	os.Exit(testcluster.RunWith(m, &cluster, func(c *envtest.ControlPlane) {
+		c.Etcd.Configure().Set("quota-backend-bytes", fmt.Sprint(quota))
+	}))
 }
 
 // network delays requests to the API server.

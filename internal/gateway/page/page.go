@@ -44,6 +44,8 @@ type Login string
 const (
 	// LoginToken asks the reader to paste a token of the cluster.
 	LoginToken Login = "token"
+	// LoginOIDC sends the reader to an OpenID provider: see package signin.
+	LoginOIDC Login = "oidc"
 	// LoginLink exchanges the code in the link that kubectl chat ui prints.
 	LoginLink Login = "link"
 )

@@ -50,6 +50,9 @@ const (
 	Overloaded = "Overloaded"
 	// APIServerUnavailable means that the API server cannot authenticate or authorize the caller (503).
 	APIServerUnavailable = "APIServerUnavailable"
+	// IdentityProviderUnavailable means that the OpenID provider, with which people sign in to the page, cannot be reached
+	// or refuses the gateway (503).
+	IdentityProviderUnavailable = "IdentityProviderUnavailable"
 	// ArchiveUnavailable means that the object storage with archived chats and files refuses the request (502).
 	ArchiveUnavailable = "ArchiveUnavailable"
 	// WorkspaceUnavailable means that the workspace of the chat does not answer a request for changes (503).

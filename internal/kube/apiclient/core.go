@@ -98,6 +98,25 @@ func (c *Client) Allowed(ctx context.Context, what ResourceAttributes) (bool, er
 	return review.Status.Allowed, err
 }
 
+// User is a caller as the API server knows it.
+type User struct {
+	Name   string   `json:"username"`
+	Groups []string `json:"groups"`
+}
+
+// WhoAmI asks who the caller is. Errors are the API server's own.
+func (c *Client) WhoAmI(ctx context.Context) (User, error) {
+	var review struct {
+		Status struct {
+			User User `json:"userInfo"`
+		} `json:"status"`
+	}
+	const question = `{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}`
+	err := decode(ctx, c.rest.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
+		SetHeader("Content-Type", "application/json").Body([]byte(question)), &review)
+	return review.Status.User, err
+}
+
 // namespacesAtOnce is how many namespaces one answer has at most.
 const namespacesAtOnce = 500
 

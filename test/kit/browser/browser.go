@@ -33,8 +33,8 @@ const patience = 60 * time.Second
 // Browser is one that runs.
 type Browser struct{ ctx context.Context }
 
-// Start starts a browser that ends with the test.
-func Start(t testing.TB) *Browser {
+// Start starts a browser that ends with the test, with more options.
+func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -45,7 +45,7 @@ func Start(t testing.TB) *Browser {
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium has none for root.
 	}
-	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
+	allocated, end := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	t.Cleanup(end)
 	ctx, cancel := chromedp.NewContext(allocated)
 	t.Cleanup(cancel)

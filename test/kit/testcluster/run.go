@@ -22,15 +22,9 @@ type Begin func(context.Context) (end func(), err error)
 // to be begun, in this order; it is ended in the opposite one. It returns the code to exit with.
 func Run(m *testing.M, cluster **Cluster, begin ...Begin) int { return run(m, cluster, Start, begin) }
 
-// RunWithEtcd is Run with more flags of etcd.
-func RunWithEtcd(m *testing.M, cluster **Cluster, flags map[string]string, begin ...Begin) int {
-	start := func(ctx context.Context) (*Cluster, error) {
-		return StartWith(ctx, func(c *envtest.ControlPlane) {
-			for name, value := range flags {
-				c.Etcd.Configure().Set(name, value)
-			}
-		})
-	}
+// RunWith is Run with programs that have other arguments.
+func RunWith(m *testing.M, cluster **Cluster, configure func(*envtest.ControlPlane), begin ...Begin) int {
+	start := func(ctx context.Context) (*Cluster, error) { return StartWith(ctx, configure) }
 	return run(m, cluster, start, begin)
 }
 

@@ -3,7 +3,7 @@
 
 // The operations of docs/reference/gateway.md.
 
-import { another, bearer } from './session.js';
+import { another, identity } from './session.js';
 import { safe } from './text.js';
 
 /** Why something was not done, in the words of the gateway or of the API server. */
@@ -29,14 +29,14 @@ export function whenUnauthorized(tell) {
 }
 
 /**
- * @param {Response} answer @param {string} shown the Authorization that was answered: one that has been replaced since is
+ * @param {Response} answer @param {Object} shown the identity that was answered: one that has been replaced since is
  *   nobody's trouble
  * @returns {Promise<Refusal>}
  */
 export async function refusalOf(answer, shown) {
   const said = await answer.json().catch(() => ({}));
   const no = new Refusal(answer.status, said.reason || answer.statusText, safe(said.message || `The answer is ${answer.status}.`));
-  if (answer.status === 401 && shown === bearer()) onUnauthorized(no.message);
+  if (answer.status === 401 && shown === identity()) onUnauthorized(no.message);
   return no;
 }
 
@@ -48,12 +48,12 @@ export async function refusalOf(answer, shown) {
 async function request(method, path, body, type = 'application/json') {
   for (;;) {
     const renewal = another();
-    const shown = bearer();
+    const shown = identity();
     let answer;
     try {
       answer = await fetch(`/v1beta1${path}`, {
         method,
-        headers: { Authorization: shown, ...(body ? { 'Content-Type': type } : {}) },
+        headers: { ...shown, ...(body ? { 'Content-Type': type } : {}) },
         body,
         redirect: 'error',
       });

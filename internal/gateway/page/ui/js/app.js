@@ -6,7 +6,7 @@
 import { ChatActions } from './actions.js';
 import { ask, whenUnauthorized } from './api.js';
 import { ChatView } from './chat.js';
-import { newChat, signIn } from './dialogs.js';
+import { account, newChat, signIn } from './dialogs.js';
 import { byId, el, onFrame, toast } from './dom.js';
 import { keepFocus } from './focus.js';
 import { Inbox } from './inbox.js';
@@ -15,7 +15,8 @@ import { ChatList } from './list.js';
 import { tick } from './notices.js';
 import { Notifier, setUpNotifications } from './notify.js';
 import { isPinned } from './pins.js';
-import { begin, known, remember, use } from './session.js';
+import { begin, hasToken, known, remember, resume, signInAtProvider, signOut, use, whoAmI } from './session.js';
+import { plain } from './text.js';
 import { themes } from './theme.js';
 
 /** @type {ChatList|null} */
@@ -189,14 +190,55 @@ function wire() {
   setInterval(tick, 1000);
 }
 
-function unknown(message) {
-  if (login === 'token') {
-    signIn(message, (token, keep) => { use(token, keep); namespaces(); });
+/** @param {string} message of what does not answer */
+function waiting(message) {
+  byId('connection').hidden = false;
+  byId('connection').textContent = `Not connected: ${plain(message)}. Trying again; what you type is kept.`;
+}
+
+/** The button of the account, where the gateway knows who has signed in. */
+async function showAccount() {
+  const who = login === 'oidc' && known() ? await whoAmI() : null;
+  const at = byId('account');
+  at.hidden = !who;
+  at.textContent = plain(who?.username ?? '');
+  at.onclick = () => account(who, signOut);
+}
+
+function authenticated() {
+  byId('connection').hidden = lost.size === 0;
+  namespaces();
+  showAccount();
+}
+
+/** @type {Promise<string>|null} */
+let resuming = null;
+
+/** Signs in again. What waits for another credential continues then. @param {string} message */
+async function unknown(message) {
+  if (login === 'link') {
+    byId('connection').hidden = false;
+    byId('connection').textContent = `${message}. What you typed stays here: copy it before you close this tab.`;
     return;
   }
-  const banner = byId('connection');
-  banner.hidden = false;
-  banner.textContent = `${message}. What you typed stays here: copy it before you close this tab.`;
+  const given = (token, keep) => { use(token, keep); authenticated(); };
+  if (login === 'token') {
+    signIn(message, given);
+    return;
+  }
+  if (byId('sign-in')) return;
+  const why = hasToken() ? message : await resumed();
+  if (why) signIn(why, given, { open: signInAtProvider, resume: async () => await resumed() === '' });
+}
+
+/** Resumes the session once for all who ask at the same time. @returns {Promise<string>} why not */
+function resumed() {
+  resuming ??= resume(waiting).then((why) => {
+    resuming = null;
+    if (!why) authenticated();
+    return why;
+  });
+  return resuming;
 }
 
 async function start() {
@@ -206,7 +248,7 @@ async function start() {
   whenUnauthorized(unknown);
   if (!known()) unknown(found.refused || (login === 'link' ? 'This page is opened by the link that kubectl chat ui prints: run it again'
     : 'Use a token that the cluster’s API server accepts. It decides what you may see and do.'));
-  if (known()) namespaces();
+  if (known()) authenticated();
   const { namespace, chat } = place();
   if (!namespace && found.place.namespace) {
     history.replaceState(null, '', address(found.place.namespace, found.place.chat));

@@ -131,26 +131,43 @@ async function options(at, namespace, field, words) {
   return found[field] ?? [];
 }
 
-/** Asks for a token until there is one. @param {string} why @param {(token: string, keep: boolean) => void} given */
-export function signIn(why, given) {
+/**
+ * Asks for a token until there is one. @param {string} why @param {(token: string, keep: boolean) => void} given
+ * @param {{open: () => void, resume: () => Promise<boolean>}} [provider] where people sign in instead
+ */
+export function signIn(why, given, provider) {
   if (byId('sign-in')) return;
   const token = el('input', { type: 'password', autocomplete: 'off', required: true, spellcheck: 'false' });
   const stay = el('input', { type: 'checkbox' });
-  const form = el('form', { method: 'dialog', id: 'sign-in' }, el('p', {}, why),
-    el('label', {}, 'Token', token),
+  const submit = el('div', { class: 'row' }, el('button', { class: provider ? '' : 'primary' }, provider ? 'Use the token' : 'Sign in'));
+  const ofToken = [el('label', {}, 'Token', token),
     el('p', { class: 'dim' }, 'For example, from kubectl create token ACCOUNT. It stays in the memory of this tab and is sent only to this server.'),
-    el('label', { class: 'check' }, stay, ' Keep it until the tab is closed, also when it reloads'),
-    el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Sign in')));
+    el('label', { class: 'check' }, stay, ' Keep it until the tab is closed, also when it reloads'), submit];
+  const atProvider = provider && button('Sign in', provider.open, { class: 'primary' });
+  const form = el('form', { method: 'dialog', id: 'sign-in' }, el('p', {}, why), ...(provider
+    ? [el('div', { class: 'row' }, atProvider), el('details', {}, el('summary', {}, 'Use a token'), ...ofToken)] : ofToken));
   const shown = dialog('Sign in', form);
   shown.addEventListener('cancel', (event) => event.preventDefault());
+  const ended = new AbortController();
   // A browser closes what refuses to be closed at the second Escape.
-  shown.addEventListener('close', () => { if (!answered) signIn(why, given); });
+  shown.addEventListener('close', () => { ended.abort(); if (!answered) signIn(why, given, provider); });
   let answered = false;
+  const done = () => { answered = true; shown.close(); };
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    answered = true;
-    shown.close();
+    done();
     given(token.value.trim(), stay.checked);
   });
-  token.focus();
+  // The person may have signed in in another tab.
+  document.addEventListener('visibilitychange', async () => {
+    if (provider && !document.hidden && await provider.resume()) done();
+  }, { signal: ended.signal });
+  (atProvider ?? token).focus();
+}
+
+/** Shows who has signed in. @param {{username: string, groups: string[]}} who @param {() => void} signOut */
+export function account(who, signOut) {
+  const shown = dialog('Account', el('p', {}, plain(who.username)),
+    el('ul', { 'aria-label': 'Groups' }, ...(who.groups ?? []).map((group) => el('li', {}, plain(group)))),
+    el('div', { class: 'row' }, button('Sign out', signOut, { class: 'danger' }), button('Close', () => shown.close(), { autofocus: true })));
 }

@@ -1,24 +1,33 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// How the page shows who it is. Behind "kubectl chat ui" it exchanges the code in its address for a key of that server;
-// at the gateway people paste a token, which is kept in memory alone unless they want otherwise.
+// How the page authenticates. Behind "kubectl chat ui" it exchanges the code in its address for a key of that server. At
+// the gateway people paste a token, which is kept in memory only unless they want otherwise, or sign in at an OpenID
+// provider. Then the gateway keeps a session in cookies that no script can read.
 
 const KEY = 'parley.key';
 const PLACE = 'parley.place';
 
-let credential = '';
+/** Marks requests of the page: the gateway reads the cookies of no others. */
+const OF_PAGE = { 'Parley-Page': '1' };
+
+let headers = OF_PAGE;
+let resumed = false;
 let renewed = () => {};
 /** @type {Promise<void>} */
 let renewal = new Promise((resolve) => { renewed = resolve; });
 
-/** @returns {string} what stands in Authorization */
-export function bearer() {
-  return `Bearer ${credential}`;
+/** @returns {Object<string, string>} the headers that authenticate, another object after each renewal */
+export function identity() {
+  return headers;
+}
+
+export function hasToken() {
+  return 'Authorization' in headers;
 }
 
 export function known() {
-  return credential !== '';
+  return hasToken() || resumed;
 }
 
 /** Resolves once there is another credential than the one that was refused. */
@@ -26,17 +35,74 @@ export function another() {
   return renewal;
 }
 
+function renew(next) {
+  headers = next;
+  renewed();
+  renewal = new Promise((resolve) => { renewed = resolve; });
+}
+
 /** @param {string} token @param {boolean} keep beyond a reload of this tab */
 export function use(token, keep) {
-  credential = token;
   try {
     if (keep) sessionStorage.setItem(KEY, token);
     else sessionStorage.removeItem(KEY);
   } catch {
     // Storage may be forbidden. Then a reload asks again.
   }
-  renewed();
-  renewal = new Promise((resolve) => { renewed = resolve; });
+  renew({ Authorization: `Bearer ${token}` });
+}
+
+/**
+ * Continues the session in the cookies, with a new token if the old one has expired. One tab does so at a time: a
+ * provider may accept a refresh token only once.
+ * @param {(message: string) => void} waiting is called while the gateway or the provider does not answer
+ * @returns {Promise<string>} why the person must sign in; empty if the session continues
+ */
+export async function resume(waiting) {
+  if (!navigator.locks) return 'Open the page at an https address to sign in.';
+  for (let pause = 1000; ; pause = Math.min(pause * 2, 15000)) {
+    const answer = await navigator.locks.request('parley session',
+      () => fetch('session', { method: 'POST', headers: OF_PAGE }).catch(() => null));
+    resumed = Boolean(answer?.ok);
+    if (resumed) {
+      forget();
+      renew({ ...OF_PAGE });
+      return '';
+    }
+    const { message } = await answer?.json().catch(() => ({})) ?? { message: 'the server cannot be reached' };
+    if (answer && answer.status < 500) return message ?? `The answer is ${answer.status}.`;
+    waiting(message);
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+  }
+}
+
+function forget() {
+  try {
+    sessionStorage.removeItem(KEY);
+  } catch {
+    // As above.
+  }
+}
+
+/** Goes to the OpenID provider, and returns to where the page is. */
+export function signInAtProvider() {
+  forget();
+  location.assign(`login?at=${encodeURIComponent(location.hash)}`);
+}
+
+/** @returns {Promise<{username: string, groups: string[]}|null>} who has signed in, if the gateway knows */
+export async function whoAmI() {
+  const answer = await fetch('whoami', { headers: identity() }).catch(() => null);
+  return answer?.ok ? answer.json() : null;
+}
+
+export function signOut() {
+  if (!hasToken()) {
+    location.assign('logout');
+    return;
+  }
+  forget();
+  location.reload();
 }
 
 function stored(name) {
@@ -49,12 +115,13 @@ function stored(name) {
 
 /**
  * Finds out who the page is.
- * @returns {Promise<{login: 'link'|'token', place: {namespace?: string, chat?: string}, refused: string}>}
+ * @returns {Promise<{login: 'link'|'token'|'oidc', place: {namespace?: string, chat?: string}, refused: string}>}
  */
 export async function begin() {
   const { login } = await (await fetch('mode.json')).json();
   const code = new URLSearchParams(location.hash.slice(1)).get('code');
-  credential = stored(KEY);
+  const token = stored(KEY);
+  if (token) use(token, true);
   let place = JSON.parse(stored(PLACE) || '{}');
   let refused = '';
   if (login === 'link' && code) {

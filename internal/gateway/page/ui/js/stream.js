@@ -5,7 +5,7 @@
 // gateway and expired tokens. A browser's own EventSource can show no token.
 
 import { refusalOf } from './api.js';
-import { another, bearer } from './session.js';
+import { another, identity } from './session.js';
 
 /** How long nothing may come before the connection is taken for lost: the gateway says something every 15 seconds. */
 const SILENCE = 40000;
@@ -63,8 +63,8 @@ export function follow(path, hear) {
     attempt = new AbortController();
     let watch = setTimeout(() => attempt.abort(), SILENCE);
     try {
-      const shown = bearer();
-      const headers = { Authorization: shown, Accept: 'text/event-stream' };
+      const shown = identity();
+      const headers = { ...shown, Accept: 'text/event-stream' };
       if (last) headers['Last-Event-ID'] = last;
       const answer = await fetch(`/v1beta1${path}`, { headers, signal: attempt.signal, redirect: 'error', cache: 'no-store' });
       if (!answer.ok) {

@@ -1,0 +1,67 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package signin
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"parley.dev/parley/test/kit/browser"
+	"parley.dev/parley/test/kit/check"
+)
+
+func TestPersonSignsInOnThePage(t *testing.T) {
+	s := startSite(t, nil)
+	s.allow()
+	p := browser.Open(t, browser.Start(t, chromedp.IgnoreCertErrors), s.url+"/ui/#/"+s.namespace+"/none")
+	p.Sees("#sign-in", "you are not signed in")
+	p.Click("#sign-in button", "Sign in")
+	p.Sees("label", "Username")
+	p.Type("#username", "test-user@127.0.0.1")
+	p.Type("#password", "verysecure")
+	p.Key("Enter")
+	p.Sees("#account", "oidc:id1")
+	p.Until("the page is where it was", `location.hash === "#/`+s.namespace+`/none"`)
+	p.Until("the namespace is listed", `document.getElementById("namespace").value === "`+s.namespace+`"`)
+
+	idp.lifetime.Store(int64(5 * time.Hour)) // Of the next token.
+	defer idp.lifetime.Store(int64(time.Hour))
+	before := idp.refreshed.Load()
+	s.ahead.Store(int64(2 * time.Hour))
+	newChat(p, "first")
+	p.Sees("#chats a", "first")
+	check.Equal(t, "refresh tokens that the page used", 1, idp.refreshed.Load()-before)
+
+	s.ahead.Store(int64(10 * time.Hour))
+	idp.down.Store(true)
+	newChat(p, "second")
+	p.Sees("#connection", "does not answer")
+	s.ahead.Store(int64(2 * time.Hour))
+	idp.down.Store(false)
+	p.Sees("#chats a", "second")
+
+	p.Click("#account", "oidc:id1")
+	p.Sees("dialog li", "oidc:readers")
+	p.Click("dialog button", "Sign out")
+	p.Sees("#sign-in", "you are not signed in")
+	p.Do("document.querySelector('#sign-in details').open = true")
+	s.ahead.Store(0)
+	cluster.Account(t, s.namespace, "someone")
+	p.Type("#sign-in input[type=password]", cluster.Token(t, s.namespace, "someone"))
+	p.Key("Enter")
+	p.Sees("#account", "system:serviceaccount:"+s.namespace+":someone")
+	p.Click("#account", "someone")
+	p.Click("dialog button", "Sign out")
+	p.Sees("#sign-in", "you are not signed in")
+}
+
+// newChat creates a chat of this name on the page.
+func newChat(p *browser.Page, name string) {
+	p.Click("button", "New chat")
+	p.Type("dialog textarea", "Say hello")
+	p.Type("dialog input[maxlength='200']", name)
+	p.Click("dialog button", "Begin")
+}
