@@ -157,7 +157,8 @@ func TestReaderOfGzipGetsFilesCompressed(t *testing.T) {
 	if got, err := io.ReadAll(from); err != nil || string(got) != plain.Body.String() {
 		t.Errorf("read were %d bytes (%v), want %d", len(got), err, plain.Body.Len())
 	}
-	if again := get("/ui/js/app.js", "Accept-Encoding", "gzip", "If-None-Match", w.Header().Get("ETag")); again.Code != 304 {
+	again := get("/ui/js/app.js", "Accept-Encoding", "gzip", "If-None-Match", w.Header().Get("ETag"))
+	if again.Code != 304 {
 		t.Errorf("the second answer is %d", again.Code)
 	}
 }
