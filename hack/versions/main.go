@@ -26,8 +26,8 @@ import (
 
 // modules are the folders of the repository's modules.
 var modules = []string{
-	".", "test/archive", "test/signin", "test/gitops", "test/dashboards", "hack/localcluster", "hack/localcluster/binaries",
-	"hack/localcluster/network", "hack/agent-sandbox", "hack/tools", "hack/release",
+	".", "test/archive", "test/signin", "test/gitops", "test/dashboards", "hack/localcluster",
+	"hack/localcluster/binaries", "hack/localcluster/network", "hack/agent-sandbox", "hack/tools", "hack/release",
 }
 
 // exceptions are the dependencies of a module that need another version there.

@@ -121,6 +121,7 @@ func TestForkCancelsCallsWithoutResults(t *testing.T) {
 	create(t, say(ns, "f", "next"))
 	answers(t, assigned(t, ns, "f", 4, 1), chattest.Says("Fine."))
 	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
+	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1beta1.ReasonAnswered) // Its status may be late.
 	check.Equal(t, "why the calls have no results", v1beta1.CallsEdited,
 		messageIn(t, ns, "next").Status.CallsCanceledReasonBefore)
 	check.Equal(t, "calls of the source that wait", 2, len(chatIn(t, ns, "c").Status.RequiresAction.ToolCalls))
