@@ -155,22 +155,26 @@ func TestForkWaitsForWhatItNames(t *testing.T) {
 	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
 }
 
-func TestForkContinuesAfterACrashAmongItsCopies(t *testing.T) {
+func TestForkContinuesWithCopiesThatExist(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "please"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
-	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
-	// This one is in the way: copies before it have been made, and none behind it.
-	create(t, say(ns, "f", "f-from-0"))
-	create(t, forkOf(ns, "f", "c-1-1", ""))
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 2)
+	create(t, say(ns, "f", "f-from-2")) // It has the name of a copy.
+	create(t, forkOf(ns, "f", head, ""))
 	waitForReady(t, ns, "f", metav1.ConditionUnknown, v1beta1.ReasonForkRejected)
-	remove(t, say(ns, "f", "f-from-0"))
-	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-1-1", 2)
-	check.Equal(t, "copy of", string(messageIn(t, ns, "c-prompt").UID),
-		messageIn(t, ns, "f-from-0").Annotations[v1beta1.AnnotationRestoredFrom])
+	var copied *v1beta1.ChatMessage
+	eventually(t, "the other copy exists", func() bool {
+		copied = &v1beta1.ChatMessage{}
+		return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "f-from-0"}, copied) == nil
+	})
+	remove(t, say(ns, "f", "f-from-2"))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f"+head[1:], 4)
+	first := messageIn(t, ns, "f-from-0")
+	check.Equal(t, "copy", copied.UID, first.UID)
+	check.Equal(t, "copy of", string(messageIn(t, ns, "q0").UID), first.Annotations[v1beta1.AnnotationRestoredFrom])
 }
 
-// turns leads chat c through so many more turns, and returns its newest message.
+// turns adds turns to chat c, and returns its newest message.
 func turns(t *testing.T, ns string, more int) (head string) {
 	t.Helper()
 	for range more {

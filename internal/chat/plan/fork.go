@@ -108,6 +108,7 @@ func (f *Fork) rename(commits []v1beta1.CommittedMessage) {
 		c := &commits[i]
 		c.Message, c.Parent = f.names[c.Message], f.names[c.Parent]
 		if c.PreviousTurn != nil {
+			c.PreviousTurn = c.PreviousTurn.DeepCopy() // It may be the record of the source.
 			c.PreviousTurn.Message = f.names[c.PreviousTurn.Message]
 		}
 	}

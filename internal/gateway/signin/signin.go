@@ -33,6 +33,7 @@ import (
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/token"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/netguard/limit"
 )
 
@@ -90,7 +91,9 @@ func New(o Options) (*SignIn, error) {
 		return nil, fmt.Errorf("the client must not be named %s: tokens of this audience can only listen", o.ClientID)
 	}
 	return &SignIn{options: o, home: strings.TrimSuffix(o.RedirectURL, CallbackPath) + page.Path,
-		client: &http.Client{Transport: o.Transport, Timeout: providerTimeout}, requests: limit.New(maxRequests)}, nil
+		requests: limit.New(maxRequests),
+		// A redirect would take the client's secret elsewhere.
+		client: &http.Client{Transport: o.Transport, Timeout: providerTimeout, CheckRedirect: httpguard.Stay}}, nil
 }
 
 // Login is how the page gets its reader's credentials.

@@ -44,7 +44,7 @@ type answerError int
 
 func (e answerError) Error() string { return fmt.Sprintf("the gateway answered %d", int(e)) }
 
-// isFinal reports whether it is of no use to ask again at once.
+// isFinal reports whether a retry at once would fail, too.
 func isFinal(err error) bool {
 	_, isProblem := errors.AsType[problem](err)
 	status, isAnswer := errors.AsType[answerError](err)

@@ -116,7 +116,7 @@ func field(in *bufio.Reader) (string, error) {
 	return strings.TrimSuffix(text, "\x00"), nil
 }
 
-// differing lists what differs, as far as the limit of files allows.
+// differing lists what differs, up to the limit of files.
 func (g *git) differing(ctx context.Context, found *changes.Repository) (kept []entry, err error) {
 	err = g.command(ctx, g.own, "", func(out io.Reader) error {
 		for in := bufio.NewReader(out); ; {

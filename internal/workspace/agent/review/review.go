@@ -142,7 +142,7 @@ func (r *review) repository(ctx context.Context, path string, others []string) {
 	r.found.Repositories = append(r.found.Repositories, found)
 }
 
-// keep keeps the diff of a file as far as the limits allow.
+// keep keeps the diff of a file, up to the limits.
 func (r *review) keep(file *changes.File, diff string, whole bool) {
 	if !whole {
 		file.Note = "the diff is longer than 256 KiB"
@@ -150,7 +150,7 @@ func (r *review) keep(file *changes.File, diff string, whole bool) {
 	if len(diff) > r.diffs {
 		diff, file.Note = "", "the diffs are longer than 4 MiB in all"
 	}
-	if file.Diff = diff; file.Binary && file.Note != "" { // A part of it is of no use.
+	if file.Diff = diff; file.Binary && file.Note != "" { // git apply needs all of it.
 		file.Diff = ""
 	}
 	r.diffs -= len(file.Diff)
