@@ -140,7 +140,8 @@ func (c client) PostLogoutRedirectURIs() []string {
 // redirects are the callbacks of the gateways of the tests, which run one after another.
 var redirects []string
 
-// trust is the API server's configuration of authentication that trusts the provider.
+// trust is the API server's configuration of authentication that trusts the provider. It has the example of the
+// documentation too: the API server does not start with one that it does not take.
 func (p *provider) trust() string {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 	return fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
@@ -154,7 +155,21 @@ jwt:
   claimMappings:
     username: {claim: sub, prefix: "oidc:"}
     groups: {expression: "['oidc:readers']"}
-`, p.server.URL, confidential, public, authority)
+%s`, p.server.URL, confidential, public, authority, documented())
+}
+
+// documented is what the page about signing in has under jwt.
+func documented() string {
+	page, err := os.ReadFile("../../docs/how-to/sign-in.md")
+	if err != nil {
+		panic(err)
+	}
+	_, after, ok := strings.Cut(string(page), "kind: AuthenticationConfiguration\njwt:\n")
+	example, _, closed := strings.Cut(after, "```")
+	if !ok || !closed {
+		panic("docs/how-to/sign-in.md has no AuthenticationConfiguration with jwt")
+	}
+	return example
 }
 
 // site is a gateway that people sign in to.
