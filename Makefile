@@ -437,6 +437,11 @@ bench-memory: envtest-assets ## Measure what chats at rest cost the manager, and
 	@mkdir -p $(BIN)
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json $(GO_TEST) -timeout 1h -run='^$$' -bench=Manager -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
 
+.PHONY: bench-search
+bench-search: envtest-assets ## Measure a search in the messages of chats at rest (BENCH_CHATS): bin/bench-search.json.
+	@mkdir -p $(BIN)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-search.json $(GO_TEST) -timeout 1h -run='^$$' -bench=Search -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
+
 .PHONY: bench-deletion
 bench-deletion: envtest-assets ## Measure how fast messages go whose chats are deleted, beside a kind without schema: bin/bench-deletion.json.
 	@mkdir -p $(BIN)

@@ -64,6 +64,7 @@ var verbs = []struct {
 	{newRedact, []finder{allChats}},
 	{newRestore, nil},
 	{newRun, nil},
+	{newSearch, nil},
 	{newSend, []finder{openChats}},
 	{newSettings, []finder{allChats}},
 	{newShow, []finder{allChats}},

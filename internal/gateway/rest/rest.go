@@ -36,6 +36,8 @@ const (
 	maxUploads = 8
 	// maxReviews is how many requests for changes run at the same time. Each takes some 20 MiB of memory.
 	maxReviews = 4
+	// maxSearches is how many searches run at the same time. Each keeps the API server busy.
+	maxSearches = 4
 )
 
 // Options of the operations. Client and Permit are required.
@@ -66,7 +68,7 @@ type api struct {
 	client  *apiclient.Client
 	options Options
 	// requests, downloads and uploads are apart: those of slow clients do not block the others.
-	requests, downloads, uploads, reviews *limit.PerCaller
+	requests, downloads, uploads, reviews, searches *limit.PerCaller
 
 	huma huma.API
 }
@@ -80,11 +82,13 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	mux := http.NewServeMux()
 	a := &api{client: o.Client, options: o, huma: humago.New(mux, configuration()),
 		requests: perCaller(o.Requests), downloads: perCaller(o.Requests), uploads: perCaller(maxUploads),
-		reviews: limit.NewPerCaller(maxReviews, maxReviews/2)}
+		reviews:  limit.NewPerCaller(maxReviews, maxReviews/2),
+		searches: limit.NewPerCaller(maxSearches, maxSearches/2)}
 	a.huma.UseMiddleware(a.admit)
 	a.chats()
 	a.messages()
 	a.steering()
+	searches{a}.register()
 	workspaces{a}.register()
 	archives{a, o.Archive}.register()
 	files{o.Files, a, o.Archive}.register()
@@ -169,6 +173,8 @@ func (a *api) limiter(operation string) (of *limit.PerCaller, what string) {
 		return a.downloads, "downloads"
 	case getChanges, getPatch:
 		return a.reviews, "requests for changes"
+	case searchMessages:
+		return a.searches, "searches"
 	}
 	return a.requests, "requests"
 }

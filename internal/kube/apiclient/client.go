@@ -180,6 +180,60 @@ func (r Resource[T, L]) List(ctx context.Context, options metav1.ListOptions) (*
 	return out, err
 }
 
+// EachOfPage reads a page of the objects that the options select, one at a time: a page of large objects takes the
+// memory of one. It returns the token of the next page, which is empty after the last one.
+func (r Resource[T, L]) EachOfPage(ctx context.Context, options metav1.ListOptions, visit func(*T)) (next string,
+	err error) {
+	body, err := r.on(r.rest.Get()).VersionedParams(&options, parameters).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }() // It is only read.
+	if next, err = eachItem(json.NewDecoder(body), visit); err != nil {
+		return "", fmt.Errorf("reading a list of %s: %w", r.name, err)
+	}
+	return next, nil
+}
+
+// eachItem decodes a list, and returns its token of the next page.
+func eachItem[T any](list *json.Decoder, visit func(*T)) (next string, err error) {
+	var metadata metav1.ListMeta
+	_, err = list.Token() // {
+	for err == nil && list.More() {
+		var field json.Token
+		if field, err = list.Token(); err != nil {
+			break
+		}
+		switch field {
+		case "items":
+			err = eachElement(list, visit)
+		case "metadata":
+			err = list.Decode(&metadata)
+		default:
+			err = list.Decode(new(json.RawMessage))
+		}
+	}
+	if err == nil {
+		_, err = list.Token() // A list that is cut has no }.
+	}
+	return metadata.Continue, err
+}
+
+func eachElement[T any](list *json.Decoder, visit func(*T)) error {
+	if _, err := list.Token(); err != nil { // [
+		return err
+	}
+	for list.More() {
+		item := new(T)
+		if err := list.Decode(item); err != nil {
+			return err
+		}
+		visit(item)
+	}
+	_, err := list.Token() // ]
+	return err
+}
+
 // Watch follows the objects that the options select.
 func (r Resource[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true

@@ -15,6 +15,7 @@ import { ChatList } from './list.js';
 import { tick } from './notices.js';
 import { Notifier, setUpNotifications } from './notify.js';
 import { isPinned } from './pins.js';
+import { Search } from './search.js';
 import { begin, hasToken, known, remember, resume, signInAtProvider, signOut, use, whoAmI } from './session.js';
 import { plain } from './text.js';
 import { themes } from './theme.js';
@@ -27,11 +28,15 @@ let view = null;
 let inbox = null;
 /** Where the address shows that: no chat has such a name. */
 const WAITING = '~waiting';
+/** Where the address shows a search, before its words. */
+const SEARCH = '~search';
+/** @type {Search|null} the search that is shown */
+let search = null;
 let notifier = new Notifier((chat) => go(list?.namespace, chat));
 const lost = new Set();
 let login = 'token';
 
-const address = (namespace, chat) => `#/${encodeURIComponent(namespace)}${chat ? `/${encodeURIComponent(chat)}` : ''}`;
+const address = (...places) => `#/${places.filter(Boolean).map(encodeURIComponent).join('/')}`;
 const link = (chat) => address(list?.namespace ?? '', chat);
 
 function place() {
@@ -80,14 +85,19 @@ function route() {
     view = null;
   }
   const waiting = chat === WAITING;
+  const searched = chat === SEARCH;
   document.body.dataset.view = chat ? 'chat' : 'list';
-  byId('chat').hidden = !chat || waiting;
+  byId('chat').hidden = !chat || waiting || searched;
   byId('nothing').hidden = Boolean(chat);
   byId('inbox').hidden = !waiting;
   byId('waiting').href = link(WAITING);
+  byId('found').hidden = !searched;
+  if (!searched || search?.words !== message) search?.stop();
+  if (!searched) search = null;
+  else if (search?.words !== message) search = new Search(namespace, message, address, (name) => list.chats.get(name)?.title);
   inbox = waiting ? inbox ?? new Inbox(byId('inbox-rows'), namespace, link, (words) => toast(words, true)) : null;
   listChanged();
-  if (chat && !waiting && !view) {
+  if (chat && !waiting && !searched && !view) {
     view = new ChatView(namespace, chat, { link, below: (name) => list.below(name), summary: (name) => list.chats.get(name),
       state: connection('chat'), gone: () => { byId('notices').replaceChildren(el('p', { class: 'notice bad' }, 'This chat was deleted.')); } });
   }
@@ -111,8 +121,8 @@ async function namespaces() {
   byId('namespaces').replaceChildren(...found.namespaces.map((name) => el('option', { value: name })));
 }
 
-function go(namespace, chat) {
-  if (namespace) location.hash = address(namespace, chat);
+function go(namespace, chat, message) {
+  if (namespace) location.hash = address(namespace, chat, message);
 }
 
 /** What the open menu is about. @type {ChatActions|null} */
@@ -159,7 +169,7 @@ const shortcuts = [
   { keys: ['G', 'End'], what: 'newest message', act: () => view?.transcript.toEnd() },
   { keys: [']'], what: 'next chat', act: () => go(list?.namespace, list?.neighbour(1)) },
   { keys: ['['], what: 'chat before', act: () => go(list?.namespace, list?.neighbour(-1)) },
-  { keys: ['/'], what: 'search among the chats', act: () => byId('filter').focus() },
+  { keys: ['/'], what: 'search among the chats; Enter searches in their messages', act: () => byId('filter').focus() },
   { keys: ['c'], what: 'type a message', act: () => byId('compose').focus() },
   { keys: ['n'], what: 'new chat', act: acts.new },
   { keys: ['e'], what: 'edit the message in focus, or the newest of a person', act: () => view?.editFocused() },
@@ -180,6 +190,11 @@ function wire() {
       acts[control.dataset.act]();
     });
   }
+  const filter = byId('filter');
+  const searchMessages = () => go(list?.namespace, SEARCH, filter.value.trim());
+  filter.addEventListener('input', () => { byId('search').hidden = !filter.value.trim(); });
+  filter.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing && filter.value.trim()) searchMessages(); });
+  byId('search').addEventListener('click', searchMessages);
   byId('place').addEventListener('submit', (event) => { event.preventDefault(); go(byId('namespace').value.trim(), ''); });
   byId('namespace').addEventListener('change', () => go(byId('namespace').value.trim(), ''));
   byId('menu-button').addEventListener('click', () => openMenu(view.chat, byId('menu-button')));

@@ -1,0 +1,79 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+)
+
+// search asks for all pieces, and returns the hits as "chat/message: excerpt", and how many messages were searched in
+// how many pieces.
+func (d *door) search(query string) (hits []string, messages, pieces int) {
+	d.t.Helper()
+	for next := ""; ; pieces++ {
+		got := d.does(http.StatusOK, http.MethodGet,
+			"/search?"+url.Values{"q": {query}, "continue": {next}}.Encode(), "")
+		for _, hit := range got.field("hits").([]any) {
+			h := hit.(map[string]any)
+			hits = append(hits, fmt.Sprintf("%s/%s: %s", h["chat"], h["message"], h["excerpt"]))
+		}
+		messages += int(got.field("messages").(float64))
+		if next, _ = got.field("continue").(string); next == "" {
+			return hits, messages, pieces + 1
+		}
+	}
+}
+
+func TestSearchFindsWordsAndSaysHowMany(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-user")
+	d.create(chattest.In(d.namespace, chattest.Chat("a")))
+	d.create(chattest.In(d.namespace, chattest.User("a", "m1", chattest.Content("Why is\nnode-7 not Ready?"))))
+	d.create(chattest.In(d.namespace, chattest.User("a", "m2", chattest.Content("Thanks"))))
+	hits, messages, _ := d.search("READY node")
+	check.Equal(t, "hits", "a/m1: Why is node-7 not Ready?", strings.Join(hits, "\n"))
+	check.Equal(t, "messages", 2, messages)
+	d.refuses(http.StatusBadRequest, "BadRequest", "no word", http.MethodGet, "/search?q=%22%22", "")
+	d.refuses(http.StatusBadRequest, "BadRequest", "continue", http.MethodGet, "/search?q=a&continue=x", "")
+}
+
+func TestSearchContinuesWhereTimeEnded(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-user", func(o *rest.Options) {
+		now := time.Now()
+		o.Now = func() time.Time { now = now.Add(time.Minute); return now }
+	})
+	d.create(chattest.In(d.namespace, chattest.Chat("a")))
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := worker; i < 520; i += 8 {
+				d.create(chattest.In(d.namespace, chattest.User("a", fmt.Sprintf("m%03d", i), chattest.Content("needle"))))
+			}
+		})
+	}
+	all.Wait()
+	hits, messages, pieces := d.search("needle")
+	check.Equal(t, "hits", 520, len(hits))
+	check.Equal(t, "messages", 520, messages)
+	check.Equal(t, "pieces", 2, pieces)
+}
+
+func TestSearchNeedsTheRightToListMessages(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-user")
+	d.account("stranger")
+	d.token = d.tokenOf("stranger")
+	d.refuses(http.StatusForbidden, "Forbidden", "chatmessages", http.MethodGet, "/search?q=a", "")
+}
