@@ -4,6 +4,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -41,4 +43,13 @@ type ChatShare struct {
 	// until is when the reader loses access. Default: when the entry is removed.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// Describe names the reader, and until when access lasts.
+func (s *ChatShare) Describe() string {
+	text := string(s.Kind) + " " + s.Name
+	if s.Until != nil {
+		text += " until " + s.Until.UTC().Format(time.RFC3339)
+	}
+	return text
 }

@@ -116,7 +116,7 @@ type ChatSpec struct {
 
 	// sharing lists who may read the chat and its sub-chats through the gateway, in addition to those who may read the
 	// chats of the namespace. It takes the verb share on Chats to change it. Condition Shared reports what is in force.
-	// Default: nobody.
+	// Default: no one.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=kind

@@ -84,6 +84,12 @@ func (s *sharer) share(ctx context.Context, of *scope, todo *plan.Plan) {
 	conditions.MarkShared(st, shared, s.now())
 }
 
+// mayHaveReaders reports whether time alone may end the access of somebody.
+func mayHaveReaders(chat *v1beta1.Chat) bool {
+	return len(chat.Spec.Sharing) > 0 ||
+		meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionShared) != nil
+}
+
 // readersOf are those who have access now, and how long until the first of them loses it; zero: none does.
 func (s *sharer) readersOf(chat *v1beta1.Chat) (readers []v1beta1.ChatShare, ends time.Duration) {
 	now := s.now()
@@ -103,11 +109,7 @@ func (s *sharer) readersOf(chat *v1beta1.Chat) (readers []v1beta1.ChatShare, end
 func describe(readers []v1beta1.ChatShare) string {
 	words := make([]string, 0, len(readers))
 	for _, r := range readers {
-		text := string(r.Kind) + " " + r.Name
-		if r.Until != nil {
-			text += " until " + r.Until.UTC().Format(time.RFC3339)
-		}
-		words = append(words, text)
+		words = append(words, r.Describe())
 	}
 	return strings.Join(words, ", ")
 }

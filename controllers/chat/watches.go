@@ -119,8 +119,7 @@ func hasWork(o client.Object) bool {
 	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1beta1.ChatWaiting ||
 		chat.Status.ObservedGeneration != chat.Generation ||
 		chat.Status.Wait != nil && chat.Status.Wait.For == v1beta1.WaitForRestore || chat.IsForking() ||
-		len(chat.Spec.Sharing) > 0 || meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionShared) != nil ||
-		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
+		mayHaveReaders(chat) || len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
 }
 
 // shownHandler forgets what was written last to a chat that the cache shows now, and enqueues nothing.

@@ -155,9 +155,9 @@ func (s *shared) isShared(chat *v1beta1.Chat, reason v1beta1.ConditionReason) {
 }
 
 // follow is the status of the reader's stream, and its first events.
-func (s *shared) follow(chat string) (status int, events string) {
+func (s *shared) follow(ctx context.Context, chat string) (status int, events string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		fmt.Sprintf("%s/v1beta1/namespaces/%s/chats/%s/stream", s.gateway.URL, s.team, chat), nil)
@@ -179,18 +179,18 @@ func (s *shared) follow(chat string) (status int, events string) {
 func (s *shared) mayFollow(chat string, may bool) {
 	s.Helper()
 	want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[may]
-	check.OK(s, until(s.Context(), fmt.Sprintf("the stream of %s answers %d", chat, want), func(context.Context) bool {
-		status, _ := s.follow(chat)
+	check.OK(s, until(s.Context(), fmt.Sprintf("the stream of %s answers %d", chat, want), func(ctx context.Context) bool {
+		status, _ := s.follow(ctx, chat)
 		return status == want
 	}))
 }
 
 // hasRole reports whether the API server has a Role or a RoleBinding of the chat.
-func (s *shared) hasRole(chat string) bool {
+func (s *shared) hasRole(ctx context.Context, chat string) bool {
 	s.Helper()
 	named := metav1.ObjectMeta{Namespace: s.team, Name: "parley-share-" + chat}
 	for _, o := range []client.Object{&rbacv1.Role{ObjectMeta: named}, &rbacv1.RoleBinding{ObjectMeta: named}} {
-		if err := cluster.Client.Get(s.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 			return true
 		}
 	}
@@ -217,13 +217,13 @@ func TestReaderFollowsASharedChatUntilItsEnd(t *testing.T) {
 	}
 	chat, other := s.answered(in("c")), in("other")
 	mustCreate(t, administrator, other)
-	if status, _ := s.follow("c"); status != http.StatusForbidden {
+	if status, _ := s.follow(t.Context(), "c"); status != http.StatusForbidden {
 		t.Errorf("before the chat is shared, the stream answers %d", status)
 	}
 	s.share(chat, &metav1.Time{Time: time.Now().Add(time.Hour)})
 	s.isShared(chat, v1beta1.ReasonShared)
 	s.mayFollow("c", true)
-	if _, events := s.follow("c"); !strings.Contains(events, "hello") || !strings.Contains(events, "Fine.") {
+	if _, events := s.follow(t.Context(), "c"); !strings.Contains(events, "hello") || !strings.Contains(events, "Fine.") {
 		t.Errorf("the transcript is %s", events)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "key"}}
@@ -259,7 +259,7 @@ func TestReaderFollowsASharedChatUntilItsEnd(t *testing.T) {
 	awaitAllowed(t.Context(), t, owner, patches(chat, `{"spec":{"sharing":null}}`))
 	s.isShared(chat, "")
 	s.mayFollow("c", false)
-	if s.hasRole("c") {
+	if s.hasRole(t.Context(), "c") {
 		t.Error("a Role or a RoleBinding stays after the sharing")
 	}
 
@@ -270,5 +270,7 @@ func TestReaderFollowsASharedChatUntilItsEnd(t *testing.T) {
 	s.share(chat, nil)
 	s.isShared(chat, v1beta1.ReasonShared)
 	check.OK(t, cluster.Client.Delete(t.Context(), chat, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	check.OK(t, until(t.Context(), "the Role goes with the chat", func(context.Context) bool { return !s.hasRole("c") }))
+	check.OK(t, until(t.Context(), "the Role goes with the chat", func(ctx context.Context) bool {
+		return !s.hasRole(ctx, "c")
+	}))
 }

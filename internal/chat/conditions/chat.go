@@ -360,7 +360,7 @@ func MarkIgnored(st *v1beta1.ChatStatus, class string, fields []string, now time
 	}, st.ObservedGeneration, now)
 }
 
-// MarkShared records who has access by spec.sharing; an empty reason: nobody was given any.
+// MarkShared records who has access by spec.sharing; an empty reason: no one was given any.
 func MarkShared(st *v1beta1.ChatStatus, shared Summary, now time.Time) {
 	if shared.Reason == "" {
 		meta.RemoveStatusCondition(&st.Conditions, v1beta1.ConditionShared)

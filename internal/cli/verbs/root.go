@@ -66,6 +66,7 @@ var verbs = []struct {
 	{newRun, nil},
 	{newSend, []finder{openChats}},
 	{newSettings, []finder{allChats}},
+	{newShare, []finder{allChats}},
 	{newShow, []finder{allChats}},
 	{newTail, []finder{openChats}},
 	{newUI, []finder{openChats}},
