@@ -38,6 +38,10 @@ const (
 	// ConditionArchiveUnavailable of a Chat is True while it is kept although its retention is over, because it cannot be
 	// archived: its reason is ArchiveNotConfigured or ArchiveWriteFailed. It is absent otherwise.
 	ConditionArchiveUnavailable = "ArchiveUnavailable"
+	// ConditionShared of a Chat is True while the readers in spec.sharing have access; the message names them. It is
+	// Unknown while access is being granted, and False if it cannot be granted or removed, or has ended: its reason is
+	// Shared, Sharing, SharingFailed or SharingEnded. It is absent while spec.sharing is empty.
+	ConditionShared = "Shared"
 )
 
 // Reasons of a Chat's conditions, next to every ErrorReason, which is a reason of Ready (False) and Stalled (True), and
@@ -49,6 +53,15 @@ const (
 	// ReasonArchiveWriteFailed surfaces in ArchiveUnavailable (True) after the archive could not be written, or was not
 	// the same when it was read back. The manager tries again.
 	ReasonArchiveWriteFailed ConditionReason = "ArchiveWriteFailed"
+	// ReasonShared surfaces in Shared (True) while the readers have access.
+	ReasonShared ConditionReason = "Shared"
+	// ReasonSharing surfaces in Shared (Unknown) before the first Role and RoleBinding are created.
+	ReasonSharing ConditionReason = "Sharing"
+	// ReasonSharingFailed surfaces in Shared (False) while the API server refuses to change or delete the Role and the
+	// RoleBinding; the message has its words. It is tried again every minute.
+	ReasonSharingFailed ConditionReason = "SharingFailed"
+	// ReasonSharingEnded surfaces in Shared (False) when the until of every reader has passed.
+	ReasonSharingEnded ConditionReason = "SharingEnded"
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"
 	// ReasonStarting surfaces in Ready (Unknown) and Reconciling (True) while the first message is created from

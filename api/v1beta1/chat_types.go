@@ -113,6 +113,16 @@ type ChatSpec struct {
 	// one begins. Messages wait. Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	// sharing lists who may read the chat and its sub-chats through the gateway, in addition to those who may read the
+	// chats of the namespace. It takes the verb share on Chats to change it. Condition Shared reports what is in force.
+	// Default: no one.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +optional
+	Sharing []ChatShare `json:"sharing,omitempty"`
 }
 
 // ForkSource is the place in another chat that a fork continues from.

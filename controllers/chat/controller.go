@@ -7,6 +7,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,6 +73,7 @@ type Reconciler struct {
 	gatherer *gatherer
 	servers  *servers
 	actuator *actuator
+	sharer   *sharer
 	archiver *archiver
 	forker   *forker
 	observer *observer
@@ -88,6 +90,7 @@ func New(o Options) *Reconciler {
 		gatherer: newGatherer(&o, remembered),
 		servers:  &servers{live: o.Live, mapper: o.Client.RESTMapper()},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
+		sharer:   &sharer{client: o.Client, granted: &remembered.shares, now: o.Now},
 		archiver: &archiver{store: o.Archive, live: o.Live, metrics: o.Metrics, now: o.Now,
 			running: limit.New(archivesAtOnce), failures: &remembered.archives},
 		forker:   &forker{client: o.Client, live: o.Live, files: o.Archive, running: limit.New(forksAtOnce), now: o.Now},
@@ -149,6 +152,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err := r.actuator.act(ctx, s, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.sharer.share(ctx, s, &todo)
 	if err := r.report(ctx, s, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -167,12 +171,13 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) (ctrl
 	r.options.Pods.Book(key, "")
 	r.slots.leave(key)
 	r.models.leave(key)
+	unshared := r.sharer.forget(ctx, key)
 	gone, err := r.gatherer.isGone(ctx, key)
 	if err != nil || !gone {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, errors.Join(unshared, err)
 	}
 	r.memory.forget(key)
-	return ctrl.Result{}, r.actuator.refuseApprovals(ctx, key)
+	return ctrl.Result{}, errors.Join(unshared, r.actuator.refuseApprovals(ctx, key))
 }
 
 // requeueAfter is when time alone may change something; zero: never.

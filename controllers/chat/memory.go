@@ -22,6 +22,8 @@ type memory struct {
 	idle    idleChats
 	// archives are the chats that could not be archived.
 	archives archiveFailures
+	// shares are what readers of chats were granted.
+	shares grants
 }
 
 // forget drops a chat that is gone.

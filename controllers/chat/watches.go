@@ -66,6 +66,7 @@ import (
 //   - Suspended: its own spec and those of the chats above.
 //   - its retention, at rest: its own time; every chat below that comes to rest, has work again or is deleted; its
 //     ChatClass; its own spec.
+//   - its sharing: the next until; every chat below that is created or deleted; its own spec.
 //   - Archiving: every chat of the family to be archived that comes to rest, is archived or is deleted; its own rest,
 //     in the same pass.
 //
@@ -118,7 +119,7 @@ func hasWork(o client.Object) bool {
 	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1beta1.ChatWaiting ||
 		chat.Status.ObservedGeneration != chat.Generation ||
 		chat.Status.Wait != nil && chat.Status.Wait.For == v1beta1.WaitForRestore || chat.IsForking() ||
-		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
+		mayHaveReaders(chat) || len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
 }
 
 // shownHandler forgets what was written last to a chat that the cache shows now, and enqueues nothing.

@@ -192,7 +192,7 @@ func TestManagerMayCreateOnlyItsOwnResources(t *testing.T) {
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		})), ofTheNode},
 		{manager, "creates any account", creates(&corev1.ServiceAccount{ObjectMeta: meta("any")}), noRight},
-		{manager, "creates any Role", creates(role), noRight},
+		{manager, "creates any Role", creates(role), "writes no Role or RoleBinding but"},
 		{manager, "opens a namespace's network", creates(open), noRight},
 		{manager, "creates another NetworkPolicy", creates(policy), noRight},
 		{manager, "binds the Role to another account", applies(bindsTo("default")), ownBindings},

@@ -170,6 +170,11 @@ var probes = []probe{
 		return err == nil && says(applies(bindsTo("probe"))(ctx, client.NewDryRunClient(c)),
 			"binds the Role parley-generation to the account of that name")
 	}},
+	{"parley-sharing", func(ctx context.Context) bool {
+		chat := newChat("any")
+		chat.Spec.Sharing = []v1beta1.ChatShare{{Kind: v1beta1.ShareUser, Name: "jane"}}
+		return says(dryAs(ctx, chatter, chat), "may not share chat")
+	}},
 	{"parley-status", func(ctx context.Context) bool {
 		return says(patchesStatus(newChat("probe"), `{"status":{"phase":"Error"}}`)(ctx, dry()), "only Parley's manager")
 	}},

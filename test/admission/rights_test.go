@@ -33,7 +33,7 @@ import (
 // What the tables are about: who has a right to any of it that is not in them must not have it.
 var (
 	reads  = []string{"get", "list", "watch"}
-	writes = []string{"create", "update", "patch", "delete", "deletecollection", "redact"}
+	writes = []string{"create", "update", "patch", "delete", "deletecollection", "redact", "share"}
 	// resources as <group>/<resource>[/<subresource>].
 	resources = []string{
 		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages",
@@ -141,7 +141,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 			"chatclasses: " + read, "chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change,
 			"chatquotas: " + read,
 			"chats/stream: get",
-			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,
+			"chats: " + read + " " + change + " share", "toolapprovals: " + read + " " + change,
 			"workspaces/changes: get", "workspaces: " + read + " update patch",
 		}},
 		{curator, ns, []string{"chatclasses: " + read + " " + change}},

@@ -159,15 +159,15 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 
 // startManager runs the manager's controllers as its own account until the test ends, or until stop is called. They
 // remove generation pods that they have no work for, which other tests need. A test that calls it is not parallel.
-func startManager(t testing.TB) (stop func()) {
+func startManager(t testing.TB, change ...func(*testmanager.Options)) (stop func()) {
 	t.Helper()
 	token, err := manager.token(t.Context())
 	check.OK(t, err)
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
-	end, err := testmanager.Start(context.WithoutCancel(t.Context()), cfg, func(o *testmanager.Options) {
+	end, err := testmanager.Start(context.WithoutCancel(t.Context()), cfg, append(change, func(o *testmanager.Options) {
 		o.Controllers.GatewayNamespace, o.Controllers.Workers = "parley-system", 2
-	})
+	})...)
 	check.OK(t, err)
 	stop = sync.OnceFunc(func() {
 		if err := end(); err != nil {

@@ -40,6 +40,7 @@ import (
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/agentsandbox"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/realgateway"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -62,7 +63,7 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(runAll(m))
+	os.Exit(realgateway.Main(func() int { return runAll(m) }))
 }
 
 func runAll(m *testing.M) int {

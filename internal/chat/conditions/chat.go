@@ -359,3 +359,13 @@ func MarkIgnored(st *v1beta1.ChatStatus, class string, fields []string, now time
 			"Take it out, or name another class in spec.chatClassName", class, strings.Join(names, ", ")),
 	}, st.ObservedGeneration, now)
 }
+
+// MarkShared records who has access by spec.sharing; an empty reason: no one was given any.
+func MarkShared(st *v1beta1.ChatStatus, shared Summary, now time.Time) {
+	if shared.Reason == "" {
+		meta.RemoveStatusCondition(&st.Conditions, v1beta1.ConditionShared)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{Type: v1beta1.ConditionShared, Status: shared.Ready,
+		Reason: string(shared.Reason), Message: shared.Message}, st.ObservedGeneration, now)
+}

@@ -67,6 +67,7 @@ var verbs = []struct {
 	{newSearch, nil},
 	{newSend, []finder{openChats}},
 	{newSettings, []finder{allChats}},
+	{newShare, []finder{allChats}},
 	{newShow, []finder{allChats}},
 	{newTail, []finder{openChats}},
 	{newUI, []finder{openChats}},

@@ -44,6 +44,7 @@ func (u uids) metadata(old *metav1.ObjectMeta, namespace string) metav1.ObjectMe
 func (u uids) newChat(m *member, namespace string) *v1beta1.Chat {
 	chat := &v1beta1.Chat{ObjectMeta: u.metadata(&m.chat.ObjectMeta, namespace), Spec: m.chat.Spec}
 	chat.Annotations[v1beta1.AnnotationRestoring] = m.backup
+	chat.Spec.Sharing = nil // A backup does not decide who reads the chat now, or who has a name in another cluster.
 	return chat
 }
 

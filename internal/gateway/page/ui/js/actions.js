@@ -91,7 +91,7 @@ export class ChatActions {
 }
 
 /** What a fork has of the chat's spec. Access to anything but the conversation is the decision of who creates it. */
-function forkSettings({ prompt, title, parentRef, archived, suspend, retention, fork, workspace, kubernetes, mcpServers = [], ...settings }) {
+function forkSettings({ prompt, title, parentRef, archived, suspend, retention, fork, sharing, workspace, kubernetes, mcpServers = [], ...settings }) {
   const secret = mcpServers.filter((server) => server.headersFrom?.length);
   const open = mcpServers.filter((server) => !secret.includes(server));
   return { settings: { ...settings, ...(open.length && { mcpServers: open }) },

@@ -1,0 +1,203 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chat/tree"
+	"parley.dev/parley/internal/kube/denial"
+	"parley.dev/parley/internal/kube/ensure"
+)
+
+const (
+	// sharePrefix begins the names of the Role and the RoleBinding of a shared chat. A policy limits the manager to them.
+	sharePrefix = "parley-share-"
+	// maxSharedChats bounds the chats in one Role.
+	maxSharedChats = 1000
+	// shareRetry is when to try again what the API server has refused.
+	shareRetry = time.Minute
+)
+
+// grants remembers by chat what its readers were granted last, so that a pass writes only what differs.
+type grants struct{ sync.Map }
+
+// sharer gives the readers in spec.sharing a Role for the chat and its sub-chats. Condition Shared is written before
+// the Role, and removed after it: so a new manager knows which chats may have one.
+type sharer struct {
+	// client reads from the cache and writes.
+	client  client.Client
+	granted *grants
+	now     func() time.Time
+}
+
+// share grants or removes access, and records it in the status. A failure never holds the chat.
+func (s *sharer) share(ctx context.Context, of *scope, todo *plan.Plan) {
+	chat, st := of.stored(), &todo.Status
+	readers, ends := s.readersOf(chat)
+	before := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionShared)
+	_, known := s.granted.Load(keyOf(chat))
+	mayExist := known || before != nil && before.Reason != string(v1beta1.ReasonSharingEnded)
+	if len(readers) > 0 && !mayExist {
+		conditions.MarkShared(st, conditions.Working(v1beta1.ReasonSharing, "Granting access"), s.now())
+		todo.Again = time.Nanosecond
+		return
+	}
+	var err error
+	var shared conditions.Summary
+	switch {
+	case len(readers) > 0:
+		shared = conditions.Done(v1beta1.ReasonShared, "Readable by "+describe(readers))
+		err = s.grant(ctx, chat, readers)
+		todo.Again = plan.Sooner(todo.Again, ends)
+	case mayExist:
+		err = s.revoke(ctx, keyOf(chat))
+	}
+	switch {
+	case err != nil:
+		log.FromContext(ctx).Error(err, "The access of readers cannot be changed")
+		words := cmp.Or(denial.Of(err, sharePrefix+chat.Name), err.Error())
+		shared = conditions.Failed(v1beta1.ReasonSharingFailed, fmt.Sprintf("Access cannot be changed by Role and "+
+			"RoleBinding %s: %s. Until it can, former readers may still have access", sharePrefix+chat.Name, words))
+		todo.Again = plan.Sooner(todo.Again, shareRetry)
+	case len(readers) == 0 && len(chat.Spec.Sharing) > 0:
+		shared = conditions.Failed(v1beta1.ReasonSharingEnded, "The time of every reader has passed: change until in "+
+			"spec.sharing, or remove the entries")
+	}
+	conditions.MarkShared(st, shared, s.now())
+}
+
+// mayHaveReaders reports whether time alone may end the access of somebody.
+func mayHaveReaders(chat *v1beta1.Chat) bool {
+	return len(chat.Spec.Sharing) > 0 ||
+		meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionShared) != nil
+}
+
+// readersOf are those who have access now, and how long until the first of them loses it; zero: none does.
+func (s *sharer) readersOf(chat *v1beta1.Chat) (readers []v1beta1.ChatShare, ends time.Duration) {
+	now := s.now()
+	for _, reader := range chat.Spec.Sharing {
+		if reader.Until != nil {
+			left := reader.Until.Sub(now)
+			if left <= 0 {
+				continue
+			}
+			ends = plan.Sooner(ends, left)
+		}
+		readers = append(readers, reader)
+	}
+	return readers, ends
+}
+
+func describe(readers []v1beta1.ChatShare) string {
+	words := make([]string, 0, len(readers))
+	for _, r := range readers {
+		words = append(words, r.Describe())
+	}
+	return strings.Join(words, ", ")
+}
+
+func (s *sharer) grant(ctx context.Context, chat *v1beta1.Chat, readers []v1beta1.ChatShare) error {
+	names, err := s.familyOf(ctx, chat)
+	if err != nil {
+		return err
+	}
+	role, binding := shareRole(chat, names), shareBinding(chat, readers)
+	grant := fmt.Sprint(chat.UID, role.Rules, binding.Subjects)
+	if last, _ := s.granted.Load(keyOf(chat)); last == grant {
+		return nil
+	}
+	s.granted.Store(keyOf(chat), "") // One of the two may be written.
+	for _, o := range []client.Object{role, binding} {
+		if err := ensure.Apply(ctx, s.client, o); err != nil {
+			return fmt.Errorf("sharing chat %s/%s: %w", chat.Namespace, chat.Name, err)
+		}
+	}
+	s.granted.Store(keyOf(chat), grant)
+	return nil
+}
+
+// familyOf names the chat and those below it.
+func (s *sharer) familyOf(ctx context.Context, chat *v1beta1.Chat) ([]string, error) {
+	var chats v1beta1.ChatList
+	err := s.client.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the sub-chats of chat %s/%s: %w", chat.Namespace, chat.Name, err)
+	}
+	names := []string{}
+	for _, below := range tree.Of(chats.Items).Descendants(chat) {
+		names = append(names, below.Name)
+	}
+	slices.Sort(names)
+	return append([]string{chat.Name}, names[:min(len(names), maxSharedChats)]...), nil
+}
+
+// shareRole allows what the gateway asks for before it streams a chat, and to read its settings.
+func shareRole(chat *v1beta1.Chat, names []string) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: shareMeta(chat), Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{v1beta1.GroupVersion.Group}, Resources: []string{"chats", "chats/stream"},
+		ResourceNames: names, Verbs: []string{"get"},
+	}}}
+}
+
+func shareBinding(chat *v1beta1.Chat, readers []v1beta1.ChatShare) *rbacv1.RoleBinding {
+	binding := &rbacv1.RoleBinding{ObjectMeta: shareMeta(chat),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: sharePrefix + chat.Name}}
+	for _, r := range readers {
+		subject := rbacv1.Subject{Kind: string(r.Kind), Name: r.Name}
+		if r.Kind == v1beta1.ShareServiceAccount {
+			subject.Namespace = cmp.Or(r.Namespace, chat.Namespace)
+		} else {
+			subject.APIGroup = rbacv1.GroupName
+		}
+		binding.Subjects = append(binding.Subjects, subject)
+	}
+	return binding
+}
+
+func shareMeta(chat *v1beta1.Chat) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: sharePrefix + chat.Name, Namespace: chat.Namespace,
+		Labels: map[string]string{"app.kubernetes.io/name": "parley", "app.kubernetes.io/component": "sharing"},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(chat, v1beta1.GroupVersion.WithKind("Chat"))},
+	}
+}
+
+// revoke removes the access of all readers.
+func (s *sharer) revoke(ctx context.Context, key types.NamespacedName) error {
+	named := metav1.ObjectMeta{Namespace: key.Namespace, Name: sharePrefix + key.Name}
+	for _, o := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: named}, &rbacv1.Role{ObjectMeta: named}} {
+		if err := client.IgnoreNotFound(s.client.Delete(ctx, o)); err != nil {
+			return fmt.Errorf("removing the readers of chat %s: %w", key, err)
+		}
+	}
+	s.granted.Delete(key)
+	return nil
+}
+
+// forget removes the access to a chat that is gone. The garbage collector takes longer, and a deletion with
+// --cascade=orphan leaves the Role to the next chat of the name.
+func (s *sharer) forget(ctx context.Context, key types.NamespacedName) error {
+	if _, known := s.granted.Load(key); !known {
+		return nil
+	}
+	return s.revoke(ctx, key)
+}

@@ -1,0 +1,26 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestShareAddsListsAndRemovesReaders(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.run("share", "triage", "--with", "user:jane", "--with", "group:ops").succeeds()
+	p.run("share", "triage", "--with", "user:jane", "--for", "24h", "--remove", "group:ops").
+		shows("chat.parley.dev/triage has 1 reader\n")
+	c := p.run("share", "triage", "--list")
+	c.succeeds()
+	if list := c.out.String(); !strings.HasPrefix(list, "User jane until 2") {
+		t.Errorf("the readers are %q", list)
+	}
+	p.run("share", "triage", "--remove", "user:jane").shows("chat.parley.dev/triage has 0 readers\n")
+	p.run("share", "triage", "--list").shows("")
+	p.run("share", "triage").exits(exitUsage, "--with")
+	p.run("share", "triage", "--with", "jane").exits(exitUsage, "user:NAME")
+}
