@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
@@ -107,11 +108,11 @@ func (w *world) fixer() {
 }
 
 // plays kills once in each step in which calls of tools are run, of each chat, and approves what is to be approved,
-// until the root is Ready with the messages. It returns in how many steps it has killed something.
-func (w *world) plays(root string, isLong func(length int64) bool, approve func(*v1beta1.Chat),
+// until the root is Ready with the messages. It returns in how many steps it has killed something. The watch is older
+// than the first step.
+func (w *world) plays(events watch.Interface, root string, isLong func(length int64) bool, approve func(*v1beta1.Chat),
 	kill func(*world, *step)) (killed int) {
 	w.t.Helper()
-	events := w.watch()
 	defer events.Stop()
 	approved, steps := map[string]bool{}, map[string]*step{}
 	for event := range events.ResultChan() {
@@ -186,8 +187,9 @@ func TestFamilyRepairsClusterDespiteKillsAtEachStep(t *testing.T) {
 				MCPServers: []v1beta1.MCPServer{
 					{Name: "every", URL: w.serveEverything("streamableHttp") + "/mcp", Trusted: true}},
 			}}
+			events := w.watch()
 			w.create(chat)
-			killed := w.plays("root", func(length int64) bool { return length == familyLength }, w.approve, v.kill)
+			killed := w.plays(events, "root", func(length int64) bool { return length == familyLength }, w.approve, v.kill)
 			if killed < v.kills {
 				t.Errorf("something was killed in %d steps", killed)
 			}

@@ -51,9 +51,10 @@ func TestTranscriptIsIdenticalDespiteKillsAtEachStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, sums())
+			events := w.watch()
 			w.newSumChat("c")
 			var spared []int
-			steps := w.steps("c", sumLength, v.before, v.kill)
+			steps := w.steps(events, "c", sumLength, v.before, v.kill)
 			for _, s := range steps {
 				if !s.killed {
 					spared = append(spared, s.number)
@@ -66,10 +67,11 @@ func TestTranscriptIsIdenticalDespiteKillsAtEachStep(t *testing.T) {
 }
 
 // steps calls kill at the attempts at each batch of calls, as soon as a watch shows them, until it has killed
-// something, and returns the batches once the chat is Ready with as many messages.
-func (w *world) steps(chat string, length int64, before, kill func(*world, *step)) (steps []*step) {
+// something, and returns the batches once the chat is Ready with as many messages. The watch begins before the chat,
+// which would otherwise be some steps ahead of it.
+func (w *world) steps(events watch.Interface, chat string, length int64, before, kill func(*world, *step)) (
+	steps []*step) {
 	w.t.Helper()
-	events := w.watch()
 	defer events.Stop()
 	versions := map[int64]*step{}
 	for event := range events.ResultChan() {

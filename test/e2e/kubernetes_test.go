@@ -117,8 +117,9 @@ func TestApprovedCallFixesDeploymentAsServiceAccount(t *testing.T) {
 			w.toFix()
 			w.setUp()
 			w.ready("fix-web", 2)
+			events := w.watch()
 			w.say("fix-web", "go", "Then fix it.")
-			killed := w.plays("fix-web", func(length int64) bool { return length > 3 }, w.approved, c.kill)
+			killed := w.plays(events, "fix-web", func(length int64) bool { return length > 3 }, w.approved, c.kill)
 			w.fixed(killed)
 			if killed < c.kills {
 				t.Errorf("it was killed in %d steps", killed)

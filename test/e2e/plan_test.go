@@ -189,8 +189,9 @@ func TestAgentTreeResultSurvivesKillsAtEachStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, treeOf(agents))
+			events := w.watch()
 			w.starting("root")
-			if steps := w.steps("root", 8, nil, kill); len(steps) != 3 || slices.ContainsFunc(steps, func(s *step) bool {
+			if steps := w.steps(events, "root", 8, nil, kill); len(steps) != 3 || slices.ContainsFunc(steps, func(s *step) bool {
 				return !s.killed
 			}) {
 				t.Errorf("there were %d batches", len(steps))
