@@ -33,7 +33,7 @@ func TestChangedFiles(t *testing.T) {
 		"internal/chat/plan/report.go": {"lint soak-short test-crash test-e2e test-gitops test-integration test-unit verify",
 			"internal/chat/plan controllers/chat test/integration test/crash test/layers", "internal/chat/cost test/page"},
 		"internal/chat/plan/action_test.go": {"lint test-unit verify", "internal/chat/plan test/layers", "controllers/chat"},
-		"internal/gateway/rest/chats.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
+		"internal/gateway/rest/chats.go": {"lint soak-short test-crash test-e2e test-integration test-page test-unit verify",
 			"internal/gateway test/gateway", "controllers/chat"},
 		"cmd/gateway/main.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
 			"test/gateway test/doctor", "test/page"},
