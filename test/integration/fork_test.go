@@ -155,6 +155,20 @@ func TestForkWaitsForWhatItNames(t *testing.T) {
 	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
 }
 
+func TestStuckForkRecordsAnEvent(t *testing.T) {
+	ns := parallel(t)
+	create(t, say(ns, "f", "f-from-0")) // It has the name of a copy.
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 1)
+	create(t, forkOf(ns, "f", head, ""))
+	waitForReady(t, ns, "f", metav1.ConditionFalse, v1beta1.ReasonForkRejected)
+	eventually(t, "an Event says what the fork waits for", func() bool {
+		return len(eventsOf(t, ns, "f", v1beta1.EventWaiting)) > 0
+	})
+	check.Equal(t, "notes of the Events", []string{"ForkRejected: Another message has the name f-from-0, which the fork " +
+		"needs: delete it"}, eventsOf(t, ns, "f", v1beta1.EventWaiting))
+}
+
 func TestForkContinuesWithCopiesThatExist(t *testing.T) {
 	ns := parallel(t)
 	create(t, newChat(ns, "c", ""))
