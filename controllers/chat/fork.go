@@ -56,9 +56,9 @@ func problem(reason v1beta1.ConditionReason, format string, args ...any) error {
 	return &problemError{conditions.ForkProblem{Reason: reason, Message: fmt.Sprintf(format, args...)}}
 }
 
-// fork gives a chat the history that spec.fork names. The chat says first that it takes a while.
+// fork gives a chat the history that spec.fork names, unless it is archived. The chat says first that it takes a while.
 func (r *Reconciler) fork(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.facts.Chat.Status.ObservedGeneration < s.facts.Chat.Generation {
+	if chat := s.facts.Chat; chat.Spec.Archived || chat.Status.ObservedGeneration < chat.Generation {
 		return r.reportForking(ctx, s, nil)
 	}
 	if !r.forker.running.TryAcquire(1) {
@@ -92,6 +92,8 @@ func (r *Reconciler) reportForking(ctx context.Context, s *scope, why *condition
 	}
 	r.observer.observeWait(s.facts.Chat, &todo)
 	switch {
+	case todo.Status.Archived:
+		return ctrl.Result{}, nil
 	case why == nil:
 		return ctrl.Result{RequeueAfter: 1}, nil
 	case why.MayPass:

@@ -188,6 +188,22 @@ func TestForkContinuesWithCopiesThatExist(t *testing.T) {
 	check.Equal(t, "copy of", string(messageIn(t, ns, "q0").UID), first.Annotations[v1beta1.AnnotationRestoredFrom])
 }
 
+func TestArchivedForkContinuesWhenUnarchived(t *testing.T) {
+	ns := parallel(t)
+	create(t, forkOf(ns, "f", "c-1-1", "more"))
+	eventually(t, "the fork waits for its source", func() bool { return chatIn(t, ns, "f").Status.Wait != nil })
+	patch(t, newChat(ns, "f", ""), `{"spec":{"archived":true}}`)
+	waitForReady(t, ns, "f", metav1.ConditionTrue, v1beta1.ReasonArchived)
+	check.Equal(t, "status.archived", true, chatIn(t, ns, "f").Status.Archived)
+	create(t, newChat(ns, "c", "please"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	patch(t, newChat(ns, "f", ""), `{"spec":{"archived":false}}`)
+	answers(t, assigned(t, ns, "f", 4, 1), chattest.Says("More."))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
+	check.Equal(t, "status.archived", false, chatIn(t, ns, "f").Status.Archived)
+}
+
 // turns adds turns to chat c, and returns its newest message.
 func turns(t *testing.T, ns string, more int) (head string) {
 	t.Helper()

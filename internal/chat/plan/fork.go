@@ -215,11 +215,12 @@ func takeHistory(p *pass, from *Fork) {
 }
 
 // Forking is the plan for a chat that does not have the history yet that spec.fork names: it does nothing and says so.
-// A chat and its source may come with the same manifest.
+// A chat and its source may come with the same manifest. The chat is archived as it stands: it is in no state of the
+// machine.
 func Forking(f Facts, problem *conditions.ForkProblem) Plan {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
 	st := p.status()
-	st.Phase = cmp.Or(st.Phase, v1beta1.ChatWaiting)
+	st.Phase, st.Archived = cmp.Or(st.Phase, v1beta1.ChatWaiting), f.Chat.Spec.Archived
 	if problem != nil && f.Now.Sub(f.Chat.CreationTimestamp.Time) < ManifestPatience {
 		problem.MayPass = true
 	}
