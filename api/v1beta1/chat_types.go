@@ -60,8 +60,8 @@ type ChatSpec struct {
 
 	// fork makes the chat continue another chat of the namespace from one of its messages: it begins with a copy of the
 	// history up to that message, and continues with its prompt and its messages. Only the conversation is copied: no
-	// settings, no workspace and no sub-chats. It requires permission to read that chat and its messages. It cannot
-	// change.
+	// settings, no workspace and no sub-chats. It requires permission to read that chat and its messages, and to create
+	// messages. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fork cannot change: create a new chat"
 	// +optional
 	Fork *ForkSource `json:"fork,omitempty"`

@@ -56,11 +56,10 @@ func problem(reason v1beta1.ConditionReason, format string, args ...any) error {
 	return &problemError{conditions.ForkProblem{Reason: reason, Message: fmt.Sprintf(format, args...)}}
 }
 
-// fork gives a chat the history that spec.fork names. The chat says first that it takes a while.
+// fork gives a chat the history that spec.fork names, unless it is archived. The chat says first that it takes a while.
 func (r *Reconciler) fork(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.facts.Chat.Status.ObservedGeneration < s.facts.Chat.Generation {
-		todo := plan.Forking(s.facts, nil)
-		return ctrl.Result{RequeueAfter: 1}, r.report(ctx, s, &todo)
+	if chat := s.facts.Chat; chat.Spec.Archived || chat.Status.ObservedGeneration < chat.Generation {
+		return r.reportForking(ctx, s, nil)
 	}
 	if !r.forker.running.TryAcquire(1) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -72,12 +71,7 @@ func (r *Reconciler) fork(ctx context.Context, s *scope) (ctrl.Result, error) {
 	}
 	copied, err := r.forker.copy(ctx, s.facts.Chat)
 	if why, ok := errors.AsType[*problemError](err); ok {
-		todo := plan.Forking(s.facts, &why.ForkProblem)
-		again := forkPause
-		if why.MayPass {
-			again = forkRetry
-		}
-		return ctrl.Result{RequeueAfter: again}, r.report(ctx, s, &todo)
+		return r.reportForking(ctx, s, &why.ForkProblem)
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("copying the history for chat %s/%s: %w", s.facts.Chat.Namespace, s.facts.Chat.Name,
@@ -88,6 +82,24 @@ func (r *Reconciler) fork(ctx context.Context, s *scope) (ctrl.Result, error) {
 		return ctrl.Result{}, fmt.Errorf("taking the copied history: %w", err)
 	}
 	return ctrl.Result{RequeueAfter: 1}, r.report(ctx, s, &todo)
+}
+
+// reportForking reports that the chat does not have its history yet, and what prevents that; nil: nothing.
+func (r *Reconciler) reportForking(ctx context.Context, s *scope, why *conditions.ForkProblem) (ctrl.Result, error) {
+	todo := plan.Forking(s.facts, why)
+	if err := r.report(ctx, s, &todo); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.observer.observeWait(s.facts.Chat, &todo)
+	switch {
+	case todo.Status.Archived:
+		return ctrl.Result{}, nil
+	case why == nil:
+		return ctrl.Result{RequeueAfter: 1}, nil
+	case why.MayPass:
+		return ctrl.Result{RequeueAfter: forkRetry}, nil
+	}
+	return ctrl.Result{RequeueAfter: forkPause}, nil
 }
 
 // copy creates the copies of the messages, and of their files.

@@ -5,6 +5,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
@@ -57,8 +59,18 @@ func forkOf(source string) *v1beta1.Chat {
 
 func TestForksAreForReadersOfTheirSource(t *testing.T) {
 	t.Parallel()
+	reader := actor{name: "reader"}
+	grant(t, reader, rbacv1.PolicyRule{APIGroups: []string{v1beta1.GroupVersion.Group},
+		Resources: []string{"chatmessages"}, Verbs: []string{"list"}})
+	grant(t, reader, rbacv1.PolicyRule{APIGroups: []string{v1beta1.GroupVersion.Group},
+		Resources: []string{"chats"}, Verbs: []string{"create", "get"}})
+	awaitAllowed(t.Context(), t, reader, func(ctx context.Context, c client.Client) error {
+		return errors.Join(c.List(ctx, &v1beta1.ChatMessageList{}, client.InNamespace(ns)),
+			c.Create(ctx, newChat(unique("chat"))))
+	})
 	try(t, []write{
 		{statusWriter, "continues a chat that it may not read", creates(forkOf("a")), "may not read chat a"},
+		{reader, "continues a chat without the right to write to it", creates(forkOf("a")), "may not create chatmessages"},
 		{chatter, "continues a chat", creates(forkOf("a")), ""},
 	})
 	both, changed := forkOf("a"), forkOf("a")

@@ -155,6 +155,20 @@ func TestForkWaitsForWhatItNames(t *testing.T) {
 	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
 }
 
+func TestStuckForkRecordsAnEvent(t *testing.T) {
+	ns := parallel(t)
+	create(t, say(ns, "f", "f-from-0")) // It has the name of a copy.
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 1)
+	create(t, forkOf(ns, "f", head, ""))
+	waitForReady(t, ns, "f", metav1.ConditionFalse, v1beta1.ReasonForkRejected)
+	eventually(t, "an Event says what the fork waits for", func() bool {
+		return len(eventsOf(t, ns, "f", v1beta1.EventWaiting)) > 0
+	})
+	check.Equal(t, "notes of the Events", []string{"ForkRejected: Another message has the name f-from-0, which the fork " +
+		"needs: delete it"}, eventsOf(t, ns, "f", v1beta1.EventWaiting))
+}
+
 func TestForkContinuesWithCopiesThatExist(t *testing.T) {
 	ns := parallel(t)
 	create(t, newChat(ns, "c", ""))
@@ -172,6 +186,22 @@ func TestForkContinuesWithCopiesThatExist(t *testing.T) {
 	first := messageIn(t, ns, "f-from-0")
 	check.Equal(t, "copy", copied.UID, first.UID)
 	check.Equal(t, "copy of", string(messageIn(t, ns, "q0").UID), first.Annotations[v1beta1.AnnotationRestoredFrom])
+}
+
+func TestArchivedForkContinuesWhenUnarchived(t *testing.T) {
+	ns := parallel(t)
+	create(t, forkOf(ns, "f", "c-1-1", "more"))
+	eventually(t, "the fork waits for its source", func() bool { return chatIn(t, ns, "f").Status.Wait != nil })
+	patch(t, newChat(ns, "f", ""), `{"spec":{"archived":true}}`)
+	waitForReady(t, ns, "f", metav1.ConditionTrue, v1beta1.ReasonArchived)
+	check.Equal(t, "status.archived", true, chatIn(t, ns, "f").Status.Archived)
+	create(t, newChat(ns, "c", "please"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
+	patch(t, newChat(ns, "f", ""), `{"spec":{"archived":false}}`)
+	answers(t, assigned(t, ns, "f", 4, 1), chattest.Says("More."))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-4-1", 4)
+	check.Equal(t, "status.archived", false, chatIn(t, ns, "f").Status.Archived)
 }
 
 // turns adds turns to chat c, and returns its newest message.

@@ -117,10 +117,10 @@ func chatSummary(st *v1beta1.ChatStatus, f ChatFacts) Summary {
 	case f.Restoring:
 		return Working(v1beta1.ReasonRestoring, "The chat is being restored from a backup. If the restore was interrupted, "+
 			"run kubectl chat restore again")
-	case f.Forking:
-		return forkSummary(f)
 	case st.Archived:
 		return Done(v1beta1.ReasonArchived, "The chat is archived; spec.archived: false takes it back")
+	case f.Forking:
+		return forkSummary(f)
 	case st.Phase == v1beta1.ChatRunning:
 		return runningSummary(st, f)
 	case st.Phase == v1beta1.ChatInterrupting:

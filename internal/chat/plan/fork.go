@@ -215,14 +215,17 @@ func takeHistory(p *pass, from *Fork) {
 }
 
 // Forking is the plan for a chat that does not have the history yet that spec.fork names: it does nothing and says so.
-// A chat and its source may come with the same manifest.
+// A chat and its source may come with the same manifest. The chat is archived as it stands: it is in no state of the
+// machine.
 func Forking(f Facts, problem *conditions.ForkProblem) Plan {
-	p := Plan{Status: *f.Chat.Status.DeepCopy()}
-	p.Status.Phase = cmp.Or(p.Status.Phase, v1beta1.ChatWaiting)
+	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
+	st := p.status()
+	st.Phase, st.Archived = cmp.Or(st.Phase, v1beta1.ChatWaiting), f.Chat.Spec.Archived
 	if problem != nil && f.Now.Sub(f.Chat.CreationTimestamp.Time) < ManifestPatience {
 		problem.MayPass = true
 	}
-	conditions.Chat(&p.Status, conditions.ChatFacts{Forking: true, Fork: f.Chat.Spec.Fork, ForkProblem: problem,
+	conditions.Chat(st, conditions.ChatFacts{Forking: true, Fork: f.Chat.Spec.Fork, ForkProblem: problem,
 		Generation: f.Chat.Generation, Now: f.Now})
-	return p
+	noticeWait(p, problem != nil && problem.MayPass)
+	return p.plan
 }
