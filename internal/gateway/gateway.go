@@ -221,7 +221,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc(oneChat, refusal.Only("GET, HEAD", g.refuse)) // The operations do not know this path.
 	operations, _ := rest.New(rest.Options{Client: g.config.Callers, Requests: g.config.Limits.Requests,
 		Now: g.config.Now, Permit: g.config.Checker.Permit, Refused: g.refused, Archive: g.config.Archive,
-		Log: g.config.Log, Agent: g.agents.of,
+		Namespaces: g.config.Namespaces, Log: g.config.Log, Agent: g.agents.of,
 		Files: rest.Files{Reader: g.fileReader, UID: g.uid, Quotas: g.config.Quotas, Limit: g.config.FileLimit}})
 	list := g.handle(g.openList)
 	mux.HandleFunc("GET /v1beta1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {

@@ -177,6 +177,22 @@ func TestGatewayRefusesNamespaceThatItDoesNotServe(t *testing.T) {
 	}
 }
 
+func TestNamespacesServedAreOfferedToTheirReaders(t *testing.T) {
+	in := install(t, nil)
+	cluster.Create(t, &rbacv1.Role{ObjectMeta: in.meta("lists"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"list"}}}})
+	cluster.Account(t, in.namespace, "lists")
+	cluster.Bind(t, in.namespace, "lists", "Role", "lists")
+	token := cluster.Token(t, in.namespace, "lists")
+	waitUntil(t, "the namespace is offered", func() bool {
+		resp := in.get(t.Context(), "/v1beta1/namespaces", token, nil)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		check.OK(t, err)
+		return strings.Contains(string(body), `"namespaces":["`+in.namespace+`"]`)
+	})
+}
+
 // listOnly begins with a list, and not with a watch that brings what there is.
 type listOnly struct{ *cache.ListWatch }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -106,14 +107,18 @@ type Templates struct {
 	}
 }
 
-// maxNamespaces bounds a list of namespaces.
-const maxNamespaces = 2000
+const (
+	// maxNamespaces bounds a list of namespaces.
+	maxNamespaces = 2000
+	// maxReviewed bounds the access reviews for one list of namespaces.
+	maxReviewed = 50
+)
 
 // Namespaces are those of the cluster.
 type Namespaces struct {
 	Body struct {
 		Namespaces []string `json:"namespaces" doc:"Their names, at most 2000."`
-		More       bool     `json:"more,omitempty" doc:"Whether there are others, which are not listed."`
+		More       bool     `json:"more,omitempty" doc:"Whether there may be others, which are not listed."`
 	}
 }
 
@@ -148,7 +153,8 @@ func (a *api) chats() {
 			return out, err
 		})
 	register(a, operation(listNamespaces, http.MethodGet, "/namespaces", "List the namespaces of the cluster",
-		"For those who may list them. Which chats the caller may see in one, its list of chats says.", http.StatusOK),
+		"Callers who may not get those of the first 50 of the gateway's --namespaces whose chats they may list.",
+		http.StatusOK),
 		a.listNamespaces)
 }
 
@@ -213,10 +219,29 @@ func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasse
 
 func (a *api) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, error) {
 	names, more, err := a.client.Namespaces(ctx, maxNamespaces)
+	if apierrors.IsForbidden(err) && len(a.options.Namespaces) > 0 {
+		names, more, err = a.allowedNamespaces(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	out := &Namespaces{}
 	out.Body.Namespaces, out.Body.More = append([]string{}, names...), more
 	return out, nil
+}
+
+// allowedNamespaces are those of the gateway's own namespaces in which the caller may list chats.
+func (a *api) allowedNamespaces(ctx context.Context) (names []string, more bool, err error) {
+	served := a.options.Namespaces
+	for _, namespace := range served[:min(len(served), maxReviewed)] {
+		allowed, err := a.client.Allowed(ctx, apiclient.ResourceAttributes{Resource: "chats", Verb: "list",
+			Namespace: namespace})
+		if err != nil {
+			return nil, false, err
+		}
+		if allowed {
+			names = append(names, namespace)
+		}
+	}
+	return names, len(served) > maxReviewed, nil
 }

@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // tells creates chat c with so many messages of people and the model in turn, each of a text that begins with its
@@ -195,4 +198,23 @@ func TestOnlyWhoMayListsTheNamespaces(t *testing.T) {
 	above := *d
 	above.url = strings.TrimSuffix(d.url, "/"+d.namespace)
 	above.refuses(http.StatusForbidden, "Forbidden", "cannot list", "GET", "", "")
+}
+
+func TestServedNamespacesAreListedByRightToTheirChats(t *testing.T) {
+	t.Parallel()
+	viewer := open(t, "parley-chat-viewer")
+	list := func(served ...string) func() string {
+		d := open(t, "parley-chat-viewer", func(o *rest.Options) { o.Namespaces = served })
+		d.token, d.url = viewer.token, strings.TrimSuffix(d.url, "/"+d.namespace)
+		return func() string {
+			got := d.does(http.StatusOK, "GET", "", "").body
+			return fmt.Sprint(got["namespaces"], got["more"])
+		}
+	}
+	some := list("default", viewer.namespace)
+	waiting.Until(t, time.Minute, "the binding counts", func() bool {
+		return some() == fmt.Sprintf("[%s] <nil>", viewer.namespace)
+	})
+	many := list(append(slices.Repeat([]string{"default"}, 50), viewer.namespace)...)
+	check.Equal(t, "the list of 51", "[] true", many())
 }

@@ -46,6 +46,8 @@ type Options struct {
 	Client *apiclient.Client
 	// Permit authenticates the caller with this token.
 	Permit func(ctx context.Context, token string) (caller string, refused *refusal.Error)
+	// Namespaces that the gateway serves; none: all.
+	Namespaces []string
 	// Requests is how many operations run at the same time, and how many downloads in addition. A caller has at most a
 	// quarter. Default DefaultRequests.
 	Requests int

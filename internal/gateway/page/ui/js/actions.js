@@ -9,6 +9,7 @@ import { copyText, toast } from './dom.js';
 import { asMarkdown } from './export.js';
 import { save } from './files.js';
 import { isPinned, pin } from './pins.js';
+import { Share } from './share.js';
 import { clipped, plain, safe } from './text.js';
 
 /** @param {string} failed what is said before the reason @param {() => Promise<any>} what */
@@ -83,6 +84,12 @@ export class ChatActions {
 
   async export() {
     await attempt('Nothing was exported', async () => save(`${this.chat}.md`, new TextEncoder().encode(await this.text())));
+  }
+
+  /** @param {string} link to the chat, if others can open one */
+  async share(link) {
+    const chat = await attempt('The readers cannot be shown', () => ask('GET', this.path));
+    if (chat) new Share(this.namespace, this.chat, chat, link);
   }
 
   pin() {

@@ -148,6 +148,8 @@ const acts = {
   interrupt: () => view?.actions.request('Interrupt'),
   changes: () => view?.changes.open(),
   rename: () => chosen.rename(),
+  // No one else can open the address of kubectl chat ui.
+  share: () => chosen.share(login === 'link' ? '' : new URL(link(chosen.chat), location.href).href),
   pin: () => { chosen.pin(); list.redraw(); },
   copy: () => chosen.copy(),
   export: () => chosen.export(),

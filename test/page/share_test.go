@@ -1,0 +1,96 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"parley.dev/parley/test/kit/browser"
+)
+
+// shared is the answer to a read of a chat with readers.
+func shared(generation int, message string, readers ...fields) fields {
+	return fields{"metadata": fields{"resourceVersion": "7", "generation": generation}, "spec": fields{"sharing": readers},
+		"status": fields{"observedGeneration": 3, "conditions": []fields{{"type": "Shared", "reason": "Shared",
+			"message": message}}}}
+}
+
+var (
+	jane = fields{"kind": "User", "name": "jane\u202e", "until": "2026-11-23T11:00:00Z"}
+	bot  = fields{"kind": "ServiceAccount", "name": "bot", "namespace": "prod"}
+	ops  = fields{"kind": "Group", "name": "ops", "until": noon.Add(24*time.Hour + 10*time.Minute)}
+)
+
+func TestShareDialogWritesTheReadersThatItShows(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("triage", "Waiting", "Answered", nil))
+	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, nil))
+	read, write := "GET "+chats+"/triage", "PATCH "+chats+"/triage"
+	s.answer(read, http.StatusOK, shared(3, "Readable by ServiceAccount bot", jane, bot))
+	p := browser.Open(t, browser.Start(t), s.url, browser.At(noon.Add(10*time.Minute)))
+	p.Click("#chats a", "triage")
+	p.Click("#menu-button", "⋯")
+	p.Click("#menu button", "Share")
+	p.Sees(".readers li", "User jane⟨U+202E⟩, ended 23 Nov 2026")
+	p.Sees(".readers li", "ServiceAccount bot of namespace prod, no end")
+	p.Sees("dialog [role=status]", "Readable by ServiceAccount bot")
+	p.Gone("dialog button", "Copy link")
+	p.Until("the name has the focus", "document.activeElement.matches('dialog input')")
+
+	p.Click(".readers li:first-child button", "Remove")
+	p.Do("document.querySelector('dialog select').value = 'Group'")
+	p.Do("document.querySelectorAll('dialog select')[1].value = 24 * 3600e3")
+	p.Type("dialog input", " ")
+	p.Click("dialog button", "Add")
+	p.Until("a name of spaces is refused", "document.querySelector('dialog input:invalid')")
+	p.Type("dialog input", "ops ")
+	p.Click("dialog button", "Save")
+	p.Sees("dialog [role=alert]", "Add the name")
+	p.Click("dialog button", "Add")
+	p.Sees(".readers li", "Group ops, until 24 Nov 2026")
+	p.Sees("dialog [role=status]", "Not saved yet.")
+	p.Gone("dialog [role=alert]", "Add the name")
+	hasNoBarrier(p)
+	s.answer(write, http.StatusForbidden, refusal("Forbidden", "you may not share chats"))
+	p.Click("dialog button", "Save")
+	p.Sees("dialog [role=alert]", "you may not share chats")
+	want := encoded(fields{"resourceVersion": "7", "spec": fields{"sharing": []fields{bot, ops}}})
+	if got := encoded(s.wasAsked(write)); got != want {
+		t.Errorf("written was %s, not %s", got, want)
+	}
+
+	s.answer(write, http.StatusOK, shared(4, "before", bot, ops))
+	s.answer(read, http.StatusOK, shared(3, "before", jane, bot))
+	p.Click("dialog button", "Save")
+	p.Sees("dialog [role=status]", "has not changed access yet")
+	s.answer(read, http.StatusOK, shared(3, "Readable by ServiceAccount bot, Group ops", bot, ops))
+	p.Sees("dialog [role=status]", "Readable by ServiceAccount bot, Group ops")
+}
+
+func TestShareDialogKeepsChangesOfOthers(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("triage", "Waiting", "Answered", nil))
+	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, nil))
+	s.answer("GET "+chats+"/triage", http.StatusOK, shared(3, "", jane, bot))
+	p := s.opened(t)
+	p.Sees("article.user", "Why?")
+	p.Answer("*/mode.json", `{"login": "token"}`)
+	p.Reload()
+	p.Do(copied)
+	p.Click("#menu-button", "⋯")
+	p.Click("#menu button", "Share")
+	p.Click("dialog button", "Copy link")
+	p.Until("the link is copied", "window.copied === location.origin + '/ui/#/demo/triage'")
+	p.Click(".readers li:last-child button", "Remove")
+	s.answer("GET "+chats+"/triage", http.StatusOK, shared(3, "", jane, bot, ops))
+	p.Click("dialog button", "Save")
+	p.Sees("dialog [role=alert]", "changed in the meantime")
+	p.Sees(".readers li", "Group ops")
+	p.Sees(".readers li", "ServiceAccount bot")
+	if n := s.times("PATCH " + chats + "/triage"); n != 0 {
+		t.Errorf("the chat was changed %d times", n)
+	}
+}
