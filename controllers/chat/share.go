@@ -72,16 +72,25 @@ func (s *sharer) share(ctx context.Context, of *scope, todo *plan.Plan) {
 	}
 	switch {
 	case err != nil:
-		log.FromContext(ctx).Error(err, "The access of readers cannot be changed")
-		words := cmp.Or(denial.Of(err, sharePrefix+chat.Name), err.Error())
-		shared = conditions.Failed(v1beta1.ReasonSharingFailed, fmt.Sprintf("Access cannot be changed by Role and "+
-			"RoleBinding %s: %s. Until it can, former readers may still have access", sharePrefix+chat.Name, words))
+		shared = s.fail(ctx, chat, err)
 		todo.Again = plan.Sooner(todo.Again, shareRetry)
 	case len(readers) == 0 && len(chat.Spec.Sharing) > 0:
 		shared = conditions.Failed(v1beta1.ReasonSharingEnded, "The time of every reader has passed: change until in "+
 			"spec.sharing, or remove the entries")
 	}
 	conditions.MarkShared(st, shared, s.now())
+}
+
+// fail reports why access cannot be changed. If the API server refuses the change, it removes the access of all:
+// otherwise a reader who was removed, or whose time has passed, keeps it for as long as another entry is refused.
+func (s *sharer) fail(ctx context.Context, chat *v1beta1.Chat, err error) conditions.Summary {
+	log.FromContext(ctx).Error(err, "The access of readers cannot be changed")
+	words, effect := denial.Of(err, sharePrefix+chat.Name), "former readers may still have access"
+	if words != "" && s.revoke(ctx, keyOf(chat)) == nil {
+		effect = "no reader in spec.sharing has access"
+	}
+	return conditions.Failed(v1beta1.ReasonSharingFailed, fmt.Sprintf("Access cannot be changed by Role and RoleBinding "+
+		"%s: %s. Until it can, %s", sharePrefix+chat.Name, cmp.Or(words, err.Error()), effect))
 }
 
 // mayHaveReaders reports whether time alone may end the access of somebody.

@@ -208,6 +208,19 @@ func (s *shared) answered(chat *v1beta1.Chat) *v1beta1.Chat {
 	return chat
 }
 
+// TestRefusedReaderDoesNotKeepOthersLonger adds a reader whom the API server refuses in the RoleBinding.
+func TestRefusedReaderDoesNotKeepOthersLonger(t *testing.T) {
+	s := newShared(t, "refused-sharers")
+	chat := s.answered(chattest.In(s.team, chattest.Chat("c", chattest.Prompt("hello"))))
+	s.share(chat, nil)
+	s.isShared(chat, v1beta1.ReasonShared)
+	s.mayFollow("c", true)
+	awaitAllowed(t.Context(), t, owner, patches(chat,
+		`{"spec":{"sharing":[{"kind":"ServiceAccount","name":"No Account"}]}}`))
+	s.isShared(chat, v1beta1.ReasonSharingFailed)
+	s.mayFollow("c", false)
+}
+
 // TestReaderFollowsASharedChatUntilItsEnd runs the manager and the gateway with the rights of their own accounts.
 func TestReaderFollowsASharedChatUntilItsEnd(t *testing.T) {
 	const team = "sharers"
