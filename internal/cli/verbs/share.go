@@ -50,6 +50,9 @@ func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
 	if !f.list && len(f.with)+len(f.remove) == 0 {
 		return usageError{errors.New("name readers by --with or --remove, or use --list")}
 	}
+	if f.lasts < 0 { // Without an end, which is what zero means, is the opposite of what it says.
+		return usageError{fmt.Errorf("--for is %s: it must not be negative", f.lasts)}
+	}
 	chat, err := s.Chat(ctx, name)
 	if err != nil {
 		return err

@@ -22,5 +22,6 @@ func TestShareAddsListsAndRemovesReaders(t *testing.T) {
 	p.run("share", "triage", "--remove", "user:jane").shows("chat.parley.dev/triage has 0 readers\n")
 	p.run("share", "triage", "--list").shows("")
 	p.run("share", "triage").exits(exitUsage, "--with")
+	p.run("share", "triage", "--with", "user:jane", "--for", "-1h").exits(exitUsage, "negative")
 	p.run("share", "triage", "--with", "jane").exits(exitUsage, "user:NAME")
 }
