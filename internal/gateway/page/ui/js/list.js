@@ -7,14 +7,15 @@ import { inNamespace } from './api.js';
 import { arrange, button, byId, el, fill, onFrame } from './dom.js';
 import { notificationsEnabled } from './notify.js';
 import { isPinned } from './pins.js';
+import { isUnread, markSeen } from './seen.js';
 import { follow } from './stream.js';
-import { ago, clipped, money, plain } from './text.js';
+import { ago, clipped, dayOf, money, plain } from './text.js';
 import { mark, standing } from './words.js';
 
 export class ChatList {
   /** @param {string} namespace @param {{changed: () => void, state: Function, link: (chat: string) => string, menu: Function}} page */
   constructor(namespace, page) {
-    Object.assign(this, { namespace, page, chats: new Map(), told: null, filter: '', current: '', rows: new Map(), synced: false });
+    Object.assign(this, { namespace, page, chats: new Map(), told: null, filter: '', current: '', rows: new Map(), headings: new Map(), synced: false });
     this.draw = () => this.#draw();
     this.stop = follow(`${inNamespace(namespace)}/chats?watch`, {
       events: (list) => { for (const event of list) this.#apply(event); onFrame(this.draw); this.page.changed(); },
@@ -78,7 +79,16 @@ export class ChatList {
     const order = [...this.chats.values()].filter((chat) => !chat.parent || !this.chats.has(chat.parent))
       .sort((a, b) => later(this.namespace, a, b));
     const rows = order.flatMap((chat) => this.#rows(chat, 0));
-    arrange(root, rows.map(({ chat, depth }) => this.#row(chat, depth)));
+    const current = this.chats.get(this.current);
+    if (current && !document.hidden) markSeen(this.namespace, current);
+    let group = '';
+    arrange(root, rows.flatMap(({ chat, depth }) => {
+      const row = this.#row(chat, depth);
+      const next = depth ? group : groupOf(this.namespace, chat);
+      if (next === group) return [row];
+      group = next;
+      return [this.#heading(group), row];
+    }));
     byId('list-empty').textContent = this.#empty(rows.length);
   }
 
@@ -95,6 +105,12 @@ export class ChatList {
     return below.length > 0 || this.#matches(chat) ? [{ chat, depth }, ...below] : [];
   }
 
+  #heading(group) {
+    const made = this.headings.get(group) ?? el('li', { class: 'group' }, group);
+    this.headings.set(group, made);
+    return made;
+  }
+
   /** A row keeps its link and its button, and so the focus. @param {string} name of the chat */
   #make(name) {
     const link = el('a', { href: this.page.link(name), 'data-chat': name, title: plain(name) });
@@ -109,13 +125,15 @@ export class ChatList {
     const row = this.rows.get(chat.name) ?? this.#make(chat.name);
     const current = chat.name === this.current;
     const pinned = isPinned(this.namespace, chat.name);
-    const shown = JSON.stringify([chat, depth, current, pinned]);
+    const unread = !current && isUnread(this.namespace, chat);
+    const shown = JSON.stringify([chat, depth, current, pinned, unread]);
     if (row.shown === shown) return row.li;
     row.shown = shown;
     const title = clipped(chat.title || chat.name, 80);
     if (current) row.link.setAttribute('aria-current', 'page');
     else row.link.removeAttribute('aria-current');
-    fill(row.link, el('span', { class: 'top' }, el('span', { class: 'title', dir: 'auto' }, pinned ? '★ ' : '', title),
+    fill(row.link, el('span', { class: 'top' }, el('span', { class: 'title', dir: 'auto' }, pinned ? '★ ' : '', title,
+      unread ? el('span', { class: 'sr' }, ', unread') : null),
       el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
     el('span', { class: 'top' }, el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
       el('span', { class: 'meta' }, [chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
@@ -123,7 +141,7 @@ export class ChatList {
     chat.lastReply || chat.turn?.summary
       ? el('span', { class: 'last', dir: 'auto' }, clipped(unmarked(chat.turn?.summary || chat.lastReply), 120)) : null);
     row.more.setAttribute('aria-label', `Actions of ${title}`);
-    row.li.className = `depth${Math.min(depth, 3)}${chat.archived ? ' archived' : ''}`;
+    row.li.className = `depth${Math.min(depth, 3)}${chat.archived ? ' archived' : ''}${unread ? ' unread' : ''}`;
     return row.li;
   }
 }
@@ -134,6 +152,13 @@ function later(namespace, a, b) {
   const archived = Number(Boolean(a.archived)) - Number(Boolean(b.archived));
   return urgent || pinned || archived || String(b.since ?? b.createdAt).localeCompare(String(a.since ?? a.createdAt))
     || a.name.localeCompare(b.name);
+}
+
+/** What a chat of the list stands below, in the order of later. */
+function groupOf(namespace, chat) {
+  if (mark(chat) === 'act') return 'Waits for you';
+  if (isPinned(namespace, chat.name)) return 'Pinned';
+  return chat.archived ? 'Archived' : dayOf(chat.since ?? chat.createdAt);
 }
 
 /** A line of Markdown without its marks. */

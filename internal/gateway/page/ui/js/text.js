@@ -56,6 +56,17 @@ export function ago(at) {
   return span(Date.now() - Date.parse(at));
 }
 
+/** @param {string} at @returns {string} the day, or the month if it is more than a week ago */
+export function dayOf(at) {
+  const midnight = new Date().setHours(0, 0, 0, 0);
+  const then = new Date(at);
+  if (Number.isNaN(then.getTime())) return 'Undated';
+  if (then.getTime() >= midnight) return 'Today';
+  if (then.getTime() >= midnight - 86400e3) return 'Yesterday';
+  if (then.getTime() >= midnight - 6 * 86400e3) return 'This week';
+  return then.toLocaleDateString(undefined, { month: 'long', year: 'numeric' });
+}
+
 /** @param {number} ms @returns {string} in its largest unit */
 export function span(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));

@@ -1,0 +1,34 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"testing"
+	"time"
+
+	"parley.dev/parley/test/kit/browser"
+)
+
+func TestListIsByDayAndMarksUnread(t *testing.T) {
+	s := newStage(t)
+	at := func(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format(time.RFC3339) }
+	s.list(summary("news", "Waiting", "Answered", fields{"since": at(-time.Hour)}),
+		summary("asks", "RequiresAction", "RequiresAction", fields{"since": at(0)}),
+		summary("old", "Waiting", "Answered", fields{"since": "2020-02-03T12:00:00Z"}),
+		summary("gone", "Waiting", "Archived", fields{"since": at(0), "archived": true}))
+	s.chat("news", user(0, "Hi."), status("Waiting", "Answered", 1, nil))
+	p := browser.Open(t, browser.Start(t), s.url, "")
+	// An hour ahead of the clock: later than the moment in which the page opens, on this day or the next.
+	p.Until("chats stand below their day", `[...document.querySelectorAll('#chats > li')].map((li) => li.className === 'group'
+		? li.textContent : li.querySelector('a').dataset.chat).join() === 'Waits for you,asks,Today,news,February 2020,old,Archived,gone'`)
+	p.Until("one is unread", `document.querySelectorAll('#chats .unread').length === 1
+		&& document.querySelector('#chats .unread a').dataset.chat === 'news'`)
+	p.Click("#chats a", "news")
+	p.Sees("article", "Hi.")
+	p.Until("it is read", "!document.querySelector('#chats .unread')")
+	p.Reload()
+	p.Sees("#chats .group", "Archived")
+	p.Do("location.hash = '#/demo'")
+	p.Until("it stays read", "document.querySelectorAll('#chats a').length === 4 && !document.querySelector('#chats .unread')")
+}
