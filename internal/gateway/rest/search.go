@@ -22,8 +22,9 @@ const (
 	searchFor = time.Second
 	// searchHits ends a request that has found so many.
 	searchHits = 50
-	// searchPage is how many messages one list has. They are decoded one at a time.
-	searchPage = 500
+	// searchPage is how many messages one list has. The gateway decodes them one at a time, but the API server holds all:
+	// with the largest messages that is 150 MB.
+	searchPage = 100
 )
 
 // SearchMessages are the parameters of a search.
