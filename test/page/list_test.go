@@ -30,5 +30,6 @@ func TestListIsByDayAndMarksUnread(t *testing.T) {
 	p.Reload()
 	p.Sees("#chats .group", "Archived")
 	p.Do("location.hash = '#/demo'")
-	p.Until("it stays read", "document.querySelectorAll('#chats a').length === 4 && !document.querySelector('#chats .unread')")
+	p.Until("it stays read",
+		"document.querySelectorAll('#chats a').length === 4 && !document.querySelector('#chats .unread')")
 }

@@ -47,11 +47,8 @@ func newShare(o *options) *cobra.Command {
 }
 
 func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
-	if !f.list && len(f.with)+len(f.remove) == 0 {
-		return usageError{errors.New("name readers by --with or --remove, or use --list")}
-	}
-	if f.lasts < 0 { // Without an end, which is what zero means, is the opposite of what it says.
-		return usageError{fmt.Errorf("--for is %s: it must not be negative", f.lasts)}
+	if err := f.check(); err != nil {
+		return usageError{err}
 	}
 	chat, err := s.Chat(ctx, name)
 	if err != nil {
@@ -76,6 +73,16 @@ func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
 		return nil
 	}
 	return s.Say(render.ChatPrefix+name, chat, " has %s", render.Plural(len(chat.Spec.Sharing), "reader"))
+}
+
+func (f *shareOptions) check() error {
+	if !f.list && len(f.with)+len(f.remove) == 0 {
+		return errors.New("name readers by --with or --remove, or use --list")
+	}
+	if f.lasts < 0 { // Without an end, which is what zero means, is the opposite of what it says.
+		return fmt.Errorf("--for is %s: it must not be negative", f.lasts)
+	}
+	return nil
 }
 
 // apply adds and removes readers. One who is there already gets the new end.

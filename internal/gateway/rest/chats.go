@@ -220,7 +220,7 @@ func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasse
 func (a *api) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, error) {
 	names, more, err := a.client.Namespaces(ctx, maxNamespaces)
 	if apierrors.IsForbidden(err) && len(a.options.Namespaces) > 0 {
-		names, more, err = a.allowedNamespaces(ctx)
+		names, more, err = allowedNamespaces(ctx, a.client, a.options.Namespaces)
 	}
 	if err != nil {
 		return nil, err
@@ -231,10 +231,10 @@ func (a *api) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, err
 }
 
 // allowedNamespaces are those of the gateway's own namespaces in which the caller may list chats.
-func (a *api) allowedNamespaces(ctx context.Context) (names []string, more bool, err error) {
-	served := a.options.Namespaces
+func allowedNamespaces(ctx context.Context, client *apiclient.Client, served []string) (names []string, more bool,
+	err error) {
 	for _, namespace := range served[:min(len(served), maxReviewed)] {
-		allowed, err := a.client.Allowed(ctx, apiclient.ResourceAttributes{Resource: "chats", Verb: "list",
+		allowed, err := client.Allowed(ctx, apiclient.ResourceAttributes{Resource: "chats", Verb: "list",
 			Namespace: namespace})
 		if err != nil {
 			return nil, false, err

@@ -200,7 +200,7 @@ func TestOnlyWhoMayListsTheNamespaces(t *testing.T) {
 	above.refuses(http.StatusForbidden, "Forbidden", "cannot list", "GET", "", "")
 }
 
-func TestServedNamespacesAreListedByRightToTheirChats(t *testing.T) {
+func TestServedNamespacesAreListedByRightToChats(t *testing.T) {
 	t.Parallel()
 	viewer := open(t, "parley-chat-viewer")
 	list := func(served ...string) func() string {
