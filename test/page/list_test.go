@@ -24,6 +24,7 @@ func TestListIsByDayAndMarksUnread(t *testing.T) {
 		? li.textContent : li.querySelector('a').dataset.chat).join() === 'Waits for you,asks,Today,news,February 2020,old,Archived,gone'`)
 	p.Until("one is unread", `document.querySelectorAll('#chats .unread').length === 1
 		&& document.querySelector('#chats .unread a').dataset.chat === 'news'`)
+	p.Until("a later visit knows since when", "JSON.parse(localStorage.getItem('parley.seen')).since")
 	p.Click("#chats a", "news")
 	p.Sees("article", "Hi.")
 	p.Until("it is read", "!document.querySelector('#chats .unread')")

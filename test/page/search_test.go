@@ -43,4 +43,8 @@ func TestSearchShowsHitsAndHowFarItLooked(t *testing.T) {
 	s.answer("GET /v1beta1/namespaces/demo/search", http.StatusOK, pieces[1])
 	p.Click("#found-state button", "Try again")
 	p.Sees("#found-state", "Found 0 in 20 messages.")
+
+	s.answer("GET /v1beta1/namespaces/prod/search", http.StatusOK, fields{"hits": []fields{}, "messages": 7})
+	p.Do("location.hash = location.hash.replace('/demo/', '/prod/')")
+	p.Sees("#found-state", "Found 0 in 7 messages.")
 }

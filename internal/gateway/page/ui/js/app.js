@@ -92,9 +92,11 @@ function route() {
   byId('inbox').hidden = !waiting;
   byId('waiting').href = link(WAITING);
   byId('found').hidden = !searched;
-  if (!searched || search?.words !== message) search?.stop();
-  if (!searched) search = null;
-  else if (search?.words !== message) search = new Search(namespace, message, address, (name) => list.chats.get(name)?.title);
+  if (!searched || !search?.isFor(namespace, message)) {
+    search?.stop();
+    search = null;
+  }
+  if (searched) search ??= new Search(namespace, message, address, (name) => list.chats.get(name)?.title);
   inbox = waiting ? inbox ?? new Inbox(byId('inbox-rows'), namespace, link, (words) => toast(words, true)) : null;
   listChanged();
   if (chat && !waiting && !searched && !view) {

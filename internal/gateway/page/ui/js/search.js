@@ -23,6 +23,11 @@ export class Search {
     this.#run();
   }
 
+  /** @param {string} namespace @param {string} words */
+  isFor(namespace, words) {
+    return this.namespace === namespace && this.words === words;
+  }
+
   stop() {
     this.stopped = true;
   }

@@ -9,6 +9,7 @@ const MOST = 500;
 
 /** @type {{since: string, chats: Object<string, string>}} when the browser began to remember, and when which chat was seen */
 const seen = stored();
+store(); // Otherwise a later visit would begin anew.
 
 function stored() {
   try {
@@ -16,6 +17,14 @@ function stored() {
     return { since: since ?? new Date().toISOString(), chats: chats ?? {} };
   } catch {
     return { since: new Date().toISOString(), chats: {} };
+  }
+}
+
+function store() {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(seen));
+  } catch {
+    // It counts no longer than this page.
   }
 }
 
@@ -40,9 +49,5 @@ export function markSeen(namespace, chat) {
     delete seen.chats[old];
     if (at > seen.since) seen.since = at;
   }
-  try {
-    localStorage.setItem(KEY, JSON.stringify(seen));
-  } catch {
-    // It counts no longer than this page.
-  }
+  store();
 }
