@@ -76,7 +76,7 @@ ifndef USE_CURRENT_CONTEXT
 endif
 
 .PHONY: test
-test: setup-tests verify lint test-unit test-page test-integration test-crash test-gitops test-dashboards test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
+test: setup-tests verify lint test-unit test-page test-integration test-crash test-gitops test-dashboards test-signin test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
 
 ##@ Building
 
@@ -327,7 +327,7 @@ test-archive: envtest-assets ## Archive chats to an S3 server that verifies sign
 	cd test/archive && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: test-signin
-test-signin: envtest-assets ## Sign in to the page with a real OpenID provider. A module of its own. Not in CI.
+test-signin: setup-tests envtest-assets ## Sign in to the page with a real OpenID provider. A module of its own.
 	cd test/signin && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 # What a dashboard may say, as Grafana's own types of npm have it. Grafana itself is not run.

@@ -33,7 +33,7 @@ func TestChangedFiles(t *testing.T) {
 		"internal/chat/plan/report.go": {"lint soak-short test-crash test-e2e test-gitops test-integration test-unit verify",
 			"internal/chat/plan controllers/chat test/integration test/crash test/layers", "internal/chat/cost test/page"},
 		"internal/chat/plan/action_test.go": {"lint test-unit verify", "internal/chat/plan test/layers", "controllers/chat"},
-		"internal/gateway/rest/chats.go": {"lint soak-short test-crash test-e2e test-integration test-page test-unit verify",
+		"internal/gateway/rest/chats.go": {"lint soak-short test-crash test-e2e test-integration test-page test-signin test-unit verify",
 			"internal/gateway test/gateway", "controllers/chat"},
 		"cmd/gateway/main.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
 			"test/gateway test/doctor", "test/page"},
@@ -41,9 +41,10 @@ func TestChangedFiles(t *testing.T) {
 		"config/admission/classes.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
 			"test-integration test-unit", "test/admission test/dashboards test/shard test/doctor", "internal/gateway"},
 		"config/crd/bases/parley.dev_chats.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
-			"test-integration test-page test-unit verify", "api/v1beta1 test/integration", "controllers/chat"},
+			"test-integration test-page test-signin test-unit verify", "api/v1beta1 test/integration", "controllers/chat"},
 		"config/rbac/users.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
-			"test-integration test-page test-unit", "test/gateway internal/gateway/rest test/doctor", "internal/chat/plan"},
+			"test-integration test-page test-signin test-unit",
+			"test/gateway internal/gateway/rest test/doctor", "internal/chat/plan"},
 		"config/gitops/argocd-health.yaml": {"test-dashboards test-gitops test-integration test-unit",
 			"test/dashboards test/gitops", "test/crash"},
 		"config/grafana/parley.json": {"test-dashboards test-integration test-unit verify",
@@ -62,7 +63,7 @@ func TestChangedFiles(t *testing.T) {
 		"docs/screenshots/page-light.png":     {"test-integration test-unit", "test/integration", "internal/gateway"},
 		"README.md":                           {"test-unit", "test/layers", "internal/gateway"},
 		"LICENSE":                             {"", "", ""},
-		"internal/gateway/page/ui/js/api.js": {"soak-short test-e2e test-integration test-page test-unit verify",
+		"internal/gateway/page/ui/js/api.js": {"soak-short test-e2e test-integration test-page test-signin test-unit verify",
 			"test/page internal/gateway/page", "controllers/chat"},
 		"internal/pods/podspec/testdata/generation.yaml": {"test-unit", "internal/pods/podspec", "controllers/generationpod"},
 		"hack/localcluster/internal/image/image.go": {"lint soak-short test-e2e test-unit verify",
@@ -72,7 +73,7 @@ func TestChangedFiles(t *testing.T) {
 		"hack/localcluster/go.mod": {"lint soak-short test-e2e test-unit verify", "hack/localcluster/internal/image",
 			"internal/chat/plan"},
 		"hack/localcluster/build.sh": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
-			"test-integration test-page", "test/integration test/crash", "internal/chat/plan"},
+			"test-integration test-page test-signin", "test/integration test/crash", "internal/chat/plan"},
 		"hack/deploy.sh":                   {"soak-short test-e2e", "test/e2e", "internal/chat/plan"},
 		"hack/axe/package.json":            {"test-e2e test-page", "test/page", ""},
 		"hack/grafana/dashboard.ts":        {"test-dashboards", "test/dashboards", ""},

@@ -21,7 +21,7 @@ import (
 const repositoryPath = "parley.dev/parley"
 
 // modules are the folders of the modules that have tests.
-var modules = []string{".", "hack/localcluster", "test/gitops", "test/dashboards"}
+var modules = []string{".", "hack/localcluster", "test/gitops", "test/dashboards", "test/signin"}
 
 // goPackage is what the plan needs to know of a package. Paths of files are relative to the root of the repository, and
 // imports are those of packages of the repository.

@@ -15,7 +15,7 @@ type rule struct {
 var installed = []string{endToEnd, soak}
 
 // withAPIServer are the targets that run the project's own kube-apiserver and etcd.
-var withAPIServer = []string{page, integration, crash, gitops, dashboards, endToEnd, soak}
+var withAPIServer = []string{page, integration, crash, gitops, dashboards, signIn, endToEnd, soak}
 
 // rules are the files that no package embeds or reads, or that more than packages use. All rules of a file hold. A file
 // without a rule that no package uses selects all targets.

@@ -18,6 +18,7 @@ const (
 	crash       = "test-crash"
 	gitops      = "test-gitops"
 	dashboards  = "test-dashboards"
+	signIn      = "test-signin"
 	endToEnd    = "test-e2e"
 	soak        = "soak-short"
 	headlamp    = "headlamp"
@@ -25,7 +26,7 @@ const (
 
 // makeTest are the targets of "make test", in its order.
 var makeTest = []string{
-	verify, lint, unit, page, integration, crash, gitops, dashboards, endToEnd, soak,
+	verify, lint, unit, page, integration, crash, gitops, dashboards, signIn, endToEnd, soak,
 }
 
 // ownTargets are the folders whose packages run in a target of their own.
@@ -33,7 +34,7 @@ var ownTargets = map[string]string{
 	"test/page": page, "test/gateway": page,
 	"test/crash": crash, "test/model": crash, "test/load": crash, "test/memory": crash, "test/shard": crash,
 	"test/outage": crash,
-	"test/gitops": gitops, "test/dashboards": dashboards, "test/e2e": endToEnd,
+	"test/gitops": gitops, "test/dashboards": dashboards, "test/signin": signIn, "test/e2e": endToEnd,
 }
 
 const (
