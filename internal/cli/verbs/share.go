@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
@@ -30,8 +31,8 @@ func newShare(o *options) *cobra.Command {
 		Use:   "share CHAT",
 		Short: "Let others read a chat and its sub-chats",
 		Long: "Changes spec.sharing: who may read the chat and its sub-chats through the gateway. A reader is user:NAME, " +
-			"group:NAME, or serviceaccount:NAME of the chat's namespace. Without --for, access lasts until it is removed. " +
-			"Condition Shared of the chat reports what is in force. Takes the verb share on chats (ClusterRole " +
+			"group:NAME, serviceaccount:NAME of the chat's namespace, or serviceaccount:NAMESPACE:NAME. Without " +
+			"--for, access lasts until it is removed. Condition Shared of the chat reports what is in force. Takes the verb share on chats (ClusterRole " +
 			"parley-chat-admin).",
 		Example: "  kubectl chat share triage --with user:jane --for 24h\n  kubectl chat share triage --list",
 		Args:    cobra.ExactArgs(1),
@@ -50,21 +51,13 @@ func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
 	if err := f.check(); err != nil {
 		return usageError{err}
 	}
-	chat, err := s.Chat(ctx, name)
-	if err != nil {
+	var chat *v1beta1.Chat
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // The status changes all the time.
+		chat, err = f.change(ctx, s, name)
 		return err
-	}
-	sharing, err := f.apply(chat.Spec.Sharing)
+	})
 	if err != nil {
-		return usageError{err}
-	}
-	if len(f.with)+len(f.remove) > 0 {
-		chat, err = s.Chats().MergePatch(ctx, name, map[string]any{
-			"metadata": map[string]any{"resourceVersion": chat.ResourceVersion}, // The list is replaced as a whole.
-			"spec":     map[string]any{"sharing": sharing}})
-		if err != nil {
-			return fmt.Errorf("sharing chat %s: %w", name, err)
-		}
+		return err //nolint:wrapcheck // It is change's.
 	}
 	if f.list && s.Format == "" {
 		for _, r := range chat.Spec.Sharing {
@@ -75,7 +68,29 @@ func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
 	return s.Say(render.ChatPrefix+name, chat, " has %s", render.Plural(len(chat.Spec.Sharing), "reader"))
 }
 
+// change reads the chat and writes its readers, if the flags change them.
+func (f *shareOptions) change(ctx context.Context, s *session, name string) (*v1beta1.Chat, error) {
+	chat, err := s.Chat(ctx, name)
+	if err != nil || len(f.with)+len(f.remove) == 0 {
+		return chat, err
+	}
+	sharing, err := f.apply(chat.Spec.Sharing)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	chat, err = s.Chats().MergePatch(ctx, name, map[string]any{
+		"metadata": map[string]any{"resourceVersion": chat.ResourceVersion}, // The list is replaced as a whole.
+		"spec":     map[string]any{"sharing": sharing}})
+	if err != nil {
+		return nil, fmt.Errorf("sharing chat %s: %w", name, err)
+	}
+	return chat, nil
+}
+
 func (f *shareOptions) check() error {
+	if f.lasts > 0 && len(f.with) == 0 {
+		return errors.New("--for is the time of the readers of --with: name them")
+	}
 	if !f.list && len(f.with)+len(f.remove) == 0 {
 		return errors.New("name readers by --with or --remove, or use --list")
 	}
@@ -85,17 +100,19 @@ func (f *shareOptions) check() error {
 	return nil
 }
 
-// apply adds and removes readers. One who is there already gets the new end.
+// apply adds and removes readers. One who is there already gets the new end, and the new namespace: the API takes one
+// entry for a kind and a name.
 func (f *shareOptions) apply(sharing []v1beta1.ChatShare) ([]v1beta1.ChatShare, error) {
 	for i, text := range slices.Concat(f.remove, f.with) {
 		reader, err := readerOf(text)
 		if err != nil {
 			return nil, err
 		}
+		adds := i >= len(f.remove)
 		sharing = slices.DeleteFunc(slices.Clone(sharing), func(r v1beta1.ChatShare) bool {
-			return r.Kind == reader.Kind && r.Name == reader.Name
+			return r.Kind == reader.Kind && r.Name == reader.Name && (adds || r.Namespace == reader.Namespace)
 		})
-		if i < len(f.remove) {
+		if !adds {
 			continue
 		}
 		if f.lasts > 0 {
@@ -109,9 +126,15 @@ func (f *shareOptions) apply(sharing []v1beta1.ChatShare) ([]v1beta1.ChatShare, 
 func readerOf(text string) (v1beta1.ChatShare, error) {
 	kind, name, _ := strings.Cut(text, ":")
 	for _, known := range []v1beta1.ShareKind{v1beta1.ShareUser, v1beta1.ShareGroup, v1beta1.ShareServiceAccount} {
-		if name != "" && strings.EqualFold(kind, string(known)) {
-			return v1beta1.ChatShare{Kind: known, Name: name}, nil
+		if name == "" || !strings.EqualFold(kind, string(known)) {
+			continue
 		}
+		reader := v1beta1.ChatShare{Kind: known, Name: name}
+		if namespace, account, found := strings.Cut(name, ":"); found && known == v1beta1.ShareServiceAccount {
+			reader.Namespace, reader.Name = namespace, account
+		}
+		return reader, nil
 	}
-	return v1beta1.ChatShare{}, fmt.Errorf("%q is no reader: use user:NAME, group:NAME or serviceaccount:NAME", text)
+	return v1beta1.ChatShare{}, fmt.Errorf(
+		"%q is no reader: use user:NAME, group:NAME, serviceaccount:NAME or serviceaccount:NAMESPACE:NAME", text)
 }

@@ -23,5 +23,11 @@ func TestShareAddsListsAndRemovesReaders(t *testing.T) {
 	p.run("share", "triage", "--list").shows("")
 	p.run("share", "triage").exits(exitUsage, "--with")
 	p.run("share", "triage", "--with", "user:jane", "--for", "-1h").exits(exitUsage, "negative")
+	p.run("share", "triage", "--remove", "user:jane", "--for", "1h").exits(exitUsage, "--with")
+	p.run("share", "triage", "--with", "serviceaccount:ci:bot").succeeds()
+	p.run("share", "triage", "--remove", "serviceaccount:bot").shows("chat.parley.dev/triage has 1 reader\n")
+	p.run("share", "triage", "--list").shows("ServiceAccount bot of namespace ci\n")
+	p.run("share", "triage", "--remove", "serviceaccount:ci:bot").shows("chat.parley.dev/triage has 0 readers\n")
+	p.run("share", "triage", "--with", "serviceaccount:No Account").exits(exitFailed, "lower-case letters")
 	p.run("share", "triage", "--with", "jane").exits(exitUsage, "user:NAME")
 }
