@@ -22,6 +22,7 @@ const (
 
 // ChatShare lets one reader read a chat.
 // +kubebuilder:validation:XValidation:rule="!has(self.__namespace__) || self.kind == 'ServiceAccount'",message="only a ServiceAccount has a namespace: leave namespace out"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'ServiceAccount' || self.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a service account has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as fixer"
 type ChatShare struct {
 	// kind of the reader.
 	// +required
@@ -37,6 +38,7 @@ type ChatShare struct {
 	// system:serviceaccount:NAMESPACE:NAME.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
@@ -48,6 +50,9 @@ type ChatShare struct {
 // Describe names the reader, and until when access lasts.
 func (s *ChatShare) Describe() string {
 	text := string(s.Kind) + " " + s.Name
+	if s.Namespace != "" {
+		text += " of namespace " + s.Namespace
+	}
 	if s.Until != nil {
 		text += " until " + s.Until.UTC().Format(time.RFC3339)
 	}

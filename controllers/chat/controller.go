@@ -139,6 +139,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 			r.models.giveUp(s.facts.Chat)
 		}
 	}()
+	access := r.sharer.share(ctx, s.stored()) // First: that access ends in time does not depend on what else works.
 	if s.podGone {
 		r.options.Pods.Forget(podOf(s.facts.Chat))
 	}
@@ -152,7 +153,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err := r.actuator.act(ctx, s, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.sharer.share(ctx, s, &todo)
+	access.record(&todo, r.options.Now())
 	if err := r.report(ctx, s, &todo); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -48,37 +48,44 @@ type sharer struct {
 	now     func() time.Time
 }
 
-// share grants or removes access, and records it in the status. A failure never holds the chat.
-func (s *sharer) share(ctx context.Context, of *scope, todo *plan.Plan) {
-	chat, st := of.stored(), &todo.Status
+// access is what a pass made of spec.sharing.
+type access struct {
+	shared conditions.Summary
+	// again is when to look again; zero: when something changes.
+	again time.Duration
+}
+
+// record adds the access to what the pass writes.
+func (a access) record(todo *plan.Plan, now time.Time) {
+	conditions.MarkShared(&todo.Status, a.shared, now)
+	todo.Again = plan.Sooner(todo.Again, a.again)
+}
+
+// share grants or removes access. A failure never holds the chat.
+func (s *sharer) share(ctx context.Context, chat *v1beta1.Chat) access {
 	readers, ends := s.readersOf(chat)
-	before := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionShared)
+	before := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionShared)
 	_, known := s.granted.Load(keyOf(chat))
 	mayExist := known || before != nil && before.Reason != string(v1beta1.ReasonSharingEnded)
-	if len(readers) > 0 && !mayExist {
-		conditions.MarkShared(st, conditions.Working(v1beta1.ReasonSharing, "Granting access"), s.now())
-		todo.Again = time.Nanosecond
-		return
-	}
 	var err error
-	var shared conditions.Summary
+	var a access
 	switch {
+	case len(readers) > 0 && !mayExist:
+		return access{conditions.Working(v1beta1.ReasonSharing, "Granting access"), time.Nanosecond}
 	case len(readers) > 0:
-		shared = conditions.Done(v1beta1.ReasonShared, "Readable by "+describe(readers))
-		err = s.grant(ctx, chat, readers)
-		todo.Again = plan.Sooner(todo.Again, ends)
+		a.again = ends
+		a.shared, err = s.grant(ctx, chat, readers)
 	case mayExist:
 		err = s.revoke(ctx, keyOf(chat))
 	}
 	switch {
 	case err != nil:
-		shared = s.fail(ctx, chat, err)
-		todo.Again = plan.Sooner(todo.Again, shareRetry)
+		return access{s.fail(ctx, chat, err), plan.Sooner(a.again, shareRetry)}
 	case len(readers) == 0 && len(chat.Spec.Sharing) > 0:
-		shared = conditions.Failed(v1beta1.ReasonSharingEnded, "The time of every reader has passed: change until in "+
+		a.shared = conditions.Failed(v1beta1.ReasonSharingEnded, "The time of every reader has passed: change until in "+
 			"spec.sharing, or remove the entries")
 	}
-	conditions.MarkShared(st, shared, s.now())
+	return a
 }
 
 // fail reports why access cannot be changed. If the API server refuses the change, it removes the access of all:
@@ -115,32 +122,41 @@ func (s *sharer) readersOf(chat *v1beta1.Chat) (readers []v1beta1.ChatShare, end
 	return readers, ends
 }
 
-func describe(readers []v1beta1.ChatShare) string {
+// describe names the readers, and the sub-chats that are too many for one Role.
+func describe(readers []v1beta1.ChatShare, left int) string {
 	words := make([]string, 0, len(readers))
 	for _, r := range readers {
 		words = append(words, r.Describe())
 	}
-	return strings.Join(words, ", ")
+	text := "Readable by " + strings.Join(words, ", ")
+	if left > 0 {
+		text += fmt.Sprintf(". %d sub-chats are not: a Role names at most %d chats", left, maxSharedChats)
+	}
+	return text
 }
 
-func (s *sharer) grant(ctx context.Context, chat *v1beta1.Chat, readers []v1beta1.ChatShare) error {
+// grant gives the readers access, and says who has it.
+func (s *sharer) grant(ctx context.Context, chat *v1beta1.Chat, readers []v1beta1.ChatShare) (shared conditions.Summary,
+	err error) {
 	names, err := s.familyOf(ctx, chat)
 	if err != nil {
-		return err
+		return shared, err
 	}
-	role, binding := shareRole(chat, names), shareBinding(chat, readers)
+	within := names[:min(len(names), maxSharedChats)]
+	shared = conditions.Done(v1beta1.ReasonShared, describe(readers, len(names)-len(within)))
+	role, binding := shareRole(chat, within), shareBinding(chat, readers)
 	grant := fmt.Sprint(chat.UID, role.Rules, binding.Subjects)
 	if last, _ := s.granted.Load(keyOf(chat)); last == grant {
-		return nil
+		return shared, nil
 	}
 	s.granted.Store(keyOf(chat), "") // One of the two may be written.
 	for _, o := range []client.Object{role, binding} {
 		if err := ensure.Apply(ctx, s.client, o); err != nil {
-			return fmt.Errorf("sharing chat %s/%s: %w", chat.Namespace, chat.Name, err)
+			return shared, fmt.Errorf("sharing chat %s/%s: %w", chat.Namespace, chat.Name, err)
 		}
 	}
 	s.granted.Store(keyOf(chat), grant)
-	return nil
+	return shared, nil
 }
 
 // familyOf names the chat and those below it.
@@ -155,7 +171,7 @@ func (s *sharer) familyOf(ctx context.Context, chat *v1beta1.Chat) ([]string, er
 		names = append(names, below.Name)
 	}
 	slices.Sort(names)
-	return append([]string{chat.Name}, names[:min(len(names), maxSharedChats)]...), nil
+	return append([]string{chat.Name}, names...), nil
 }
 
 // shareRole allows what the gateway asks for before it streams a chat, and to read its settings.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,8 @@ import (
 
 const sharesWithJane = `{"spec":{"sharing":[{"kind":"User","name":"jane"}]}}`
 
+// Security (an author of messages): cannot let others read a chat without the verb share on it. Also
+// TestChatsOwnAccountDoesNotShareIt of test/admission.
 func TestSharingTakesItsOwnVerb(t *testing.T) {
 	t.Parallel()
 	chat, shared := newChat(unique("chat")), newChat(unique("chat"))
@@ -43,6 +46,10 @@ func TestSharingTakesItsOwnVerb(t *testing.T) {
 		{manager, "shares a chat", patches(chat, sharesWithJane), "denied request"},
 		{owner, "shares with a user in a namespace",
 			patches(chat, `{"spec":{"sharing":[{"kind":"User","name":"jane","namespace":"x"}]}}`), "leave namespace out"},
+		{owner, "shares with an impossible account",
+			patches(chat, `{"spec":{"sharing":[{"kind":"ServiceAccount","name":"No Account"}]}}`), "lower-case letters"},
+		{owner, "shares with an account in an impossible namespace", patches(chat,
+			`{"spec":{"sharing":[{"kind":"ServiceAccount","name":"a","namespace":"No"}]}}`), "namespace"},
 		{owner, "shares a chat", patches(chat, sharesWithJane), ""},
 		{owner, "creates a shared chat", creates(shared), ""},
 		{chatter, "changes another field", patches(chat, `{"spec":{"title":"Shared"}}`), ""},
@@ -67,6 +74,7 @@ func TestChatsOwnAccountDoesNotShareIt(t *testing.T) {
 	})
 }
 
+// Security (a reader of a shared chat): cannot be given more by the manager than to read one chat and those below it.
 func TestManagerGrantsOnlyReadingOfOneFamily(t *testing.T) {
 	t.Parallel()
 	owned := func(name string) metav1.ObjectMeta {
@@ -208,19 +216,53 @@ func (s *shared) answered(chat *v1beta1.Chat) *v1beta1.Chat {
 	return chat
 }
 
-// TestRefusedReaderDoesNotKeepOthersLonger adds a reader whom the API server refuses in the RoleBinding.
+// denyReaders has a policy of the cluster refuse bindings of a user in a namespace, as organizations do.
+func denyReaders(t *testing.T, team, user string) {
+	t.Helper()
+	named, fail := metav1.ObjectMeta{Name: team}, admissionv1.Fail
+	mustCreate(t, administrator, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: named,
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: &fail,
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+					Rule: admissionv1.Rule{APIGroups: []string{rbacv1.GroupName}, APIVersions: []string{"*"},
+						Resources: []string{"rolebindings"}},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{
+				Expression: fmt.Sprintf("object.?subjects.orValue([]).all(s, s.name != %q)", user)}},
+		}})
+	mustCreate(t, administrator, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: named,
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: team, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{corev1.LabelMetadataName: team}}},
+		}})
+	check.OK(t, until(t.Context(), "the policy is in force", func(ctx context.Context) bool {
+		return cluster.Client.Create(ctx, inNamespace(user, team, "view"), client.DryRunAll) != nil
+	}))
+}
+
+// TestRefusedReaderDoesNotKeepOthersLonger adds a reader whom a policy of the cluster refuses in the RoleBinding.
 func TestRefusedReaderDoesNotKeepOthersLonger(t *testing.T) {
-	s := newShared(t, "refused-sharers")
+	const team = "refused-sharers"
+	s := newShared(t, team)
+	denyReaders(t, team, "outsider")
 	chat := s.answered(chattest.In(s.team, chattest.Chat("c", chattest.Prompt("hello"))))
 	s.share(chat, nil)
 	s.isShared(chat, v1beta1.ReasonShared)
 	s.mayFollow("c", true)
 	awaitAllowed(t.Context(), t, owner, patches(chat,
-		`{"spec":{"sharing":[{"kind":"ServiceAccount","name":"No Account"}]}}`))
+		`{"spec":{"sharing":[{"kind":"User","name":"outsider"}]}}`))
 	s.isShared(chat, v1beta1.ReasonSharingFailed)
 	s.mayFollow("c", false)
 }
 
+// Security (a reader of a shared chat): can follow the chat and its sub-chats until access ends.
+//
+// Security (a reader of a shared chat): cannot list, write, approve, or read other chats and Secrets.
+//
 // TestReaderFollowsASharedChatUntilItsEnd runs the manager and the gateway with the rights of their own accounts.
 func TestReaderFollowsASharedChatUntilItsEnd(t *testing.T) {
 	const team = "sharers"

@@ -23,6 +23,7 @@ var subjects = []string{
 	"a hostile workspace", "a hostile model", "a tool that asks people", "a model in mode Plan or Explore",
 	"a hostile MCP server", "a model that works in the cluster", "a hostile sub-chat", "a search of a provider",
 	"a hostile skill or AGENTS.md", "an author of ChatModelConfigs", "a workload identity", "an author of messages",
+	"a reader of a shared chat",
 	"a client of OpenAI's protocols", "the page", "a client of the gateway",
 }
 
