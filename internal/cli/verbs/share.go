@@ -32,8 +32,8 @@ func newShare(o *options) *cobra.Command {
 		Short: "Let others read a chat and its sub-chats",
 		Long: "Changes spec.sharing: who may read the chat and its sub-chats through the gateway. A reader is user:NAME, " +
 			"group:NAME, serviceaccount:NAME of the chat's namespace, or serviceaccount:NAMESPACE:NAME. Without " +
-			"--for, access lasts until it is removed. Condition Shared of the chat reports what is in force. Takes the verb share on chats (ClusterRole " +
-			"parley-chat-admin).",
+			"--for, access lasts until it is removed. Condition Shared of the chat reports what is in force. Takes " +
+			"the verb share on chats (ClusterRole parley-chat-admin).",
 		Example: "  kubectl chat share triage --with user:jane --for 24h\n  kubectl chat share triage --list",
 		Args:    cobra.ExactArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
