@@ -17,8 +17,8 @@ import (
 	"parley.dev/parley/test/kit/faultclient"
 )
 
-// runTimeout is how long one run may take: many times what it takes when the machine is busy.
-const runTimeout = time.Minute
+// runTimeout is how long one run may take. A run takes seconds, and over a minute where twenty programs share two CPUs.
+const runTimeout = 5 * time.Minute
 
 // world is one run of a scenario.
 type world struct {
