@@ -18,6 +18,10 @@ type Summary struct {
 	UID types.UID `json:"uid"`
 	// CreatedAt is when the Chat was created.
 	CreatedAt metav1.Time `json:"createdAt"`
+	// CreatedBy is who created the Chat, where the cluster stamps that.
+	CreatedBy string `json:"createdBy,omitempty"`
+	// Class is the name of the ChatClass that the chat uses.
+	Class string `json:"class,omitempty"`
 	// Parent is the name of the chat above; absent for a root chat.
 	Parent string `json:"parent,omitempty"`
 	// Root is the chat at the top of the family: its name and uid, and the workspace that the family shares.

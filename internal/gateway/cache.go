@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -157,11 +158,10 @@ func newChats(from source, namespaces []string) (_ *chats, err error) {
 // withoutTexts drops what followers do not need and what can be large: a prompt can have half a megabyte. When text was
 // last removed says which messages are current.
 func withoutTexts(chat *v1beta1.Chat) *v1beta1.Chat {
-	redacted, ok := chat.Annotations[v1beta1.AnnotationRedacted]
-	chat.ManagedFields, chat.Annotations, chat.Labels = nil, nil, nil
-	if ok {
-		chat.Annotations = map[string]string{v1beta1.AnnotationRedacted: redacted}
-	}
+	maps.DeleteFunc(chat.Annotations, func(key, _ string) bool {
+		return key != v1beta1.AnnotationRedacted && key != v1beta1.AnnotationCreatedBy
+	})
+	chat.ManagedFields, chat.Labels = nil, nil
 	chat.Spec = v1beta1.ChatSpec{ParentRef: chat.Spec.ParentRef, Suspend: chat.Spec.Suspend}
 	return chat
 }

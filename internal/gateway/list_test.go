@@ -42,20 +42,25 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	binding := in.lister("viewer")
 	a := in.converse("a")
-	in.create(&v1beta1.Chat{ObjectMeta: in.meta("b"),
+	below := in.meta("b")
+	below.Annotations = map[string]string{v1beta1.AnnotationCreatedBy: "jane", "private": "private"}
+	in.create(&v1beta1.Chat{ObjectMeta: below,
 		Spec: v1beta1.ChatSpec{ParentRef: &v1beta1.ChatReference{Name: "a"}, Prompt: "private"}})
 	waitUntil(t, "the gateway knows them", func() bool { return len(in.gateway.chats.List(in.namespace)) == 2 })
 	l := in.listenAt(in.list(), "")
 	events := l.waitName(stream.EventSynced)
 	if len(events) != 3 || summaryOf(t, events, "b").Parent != "a" ||
+		summaryOf(t, events, "b").CreatedBy != "jane" ||
 		strings.Contains(events[0].Data+events[1].Data, "private") {
 		t.Errorf("got %+v", events)
 	}
 	a.chat.Status.Title, a.chat.Status.Phase, a.chat.Status.LastReply = "Networks", v1beta1.ChatWaiting,
 		"Look at the node's"
+	a.chat.Status.ChatClass = &v1beta1.AppliedChatClass{Name: "coder", UID: "u", Generation: 1}
 	a.commit()
 	events = l.wait("the change", func(e event) bool { return strings.Contains(e.Data, "Networks") })
-	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1beta1.ChatWaiting {
+	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1beta1.ChatWaiting ||
+		got.Class != "coder" {
 		t.Errorf("got %+v", got)
 	}
 	check.OK(t, cluster.Client.Delete(t.Context(), a.chat))

@@ -34,3 +34,25 @@ func TestListIsByDayAndMarksUnread(t *testing.T) {
 	p.Until("it stays read",
 		"document.querySelectorAll('#chats a').length === 4 && !document.querySelector('#chats .unread')")
 }
+
+func TestListIsFilteredByFields(t *testing.T) {
+	s := newStage(t)
+	cost := func(microUnits int) []fields { return []fields{{"currency": "USD", "microUnits": microUnits}} }
+	s.list(summary("triage", "Waiting", "Answered", fields{"createdBy": "jane doe", "class": "coder", "cost": cost(700000)}),
+		summary("fix", "RequiresAction", "RequiresAction", fields{"createdBy": "joe", "class": "coder", "cost": cost(90000)}),
+		summary("report", "Error", "ProviderRefused", fields{"createdBy": "joe", "title": "Weekly costs"}))
+	p := browser.Open(t, browser.Start(t), s.url, "")
+	p.Sees("#chats", "triage")
+	for _, c := range []struct{ filter, chats string }{
+		{"owner:joe", "fix,report"}, {`owner:"jane doe"`, "triage"}, {"class:coder owner:joe", "fix"}, {"cost:0.5", "triage"},
+		{"state:failed", "report"}, {"state:action", "fix"}, {"COSTS weekly", "report"}, {`owner:"jane`, "triage"}, {"cost:", "fix,triage"},
+		{"", "fix,report,triage"},
+	} {
+		p.Do("filter.value = " + encoded(c.filter) + "; filter.dispatchEvent(new Event('input'))")
+		p.Until("the chats of "+c.filter,
+			"[...document.querySelectorAll('#chats a')].map((a) => a.dataset.chat).sort().join() === "+encoded(c.chats))
+	}
+	p.Do("document.querySelector('#filter').focus()")
+	p.Until("fields and values are offered", `[...document.querySelectorAll('#filters option')].map((o) => o.value).join()
+		.startsWith('class:coder,cost:1,model:large,owner:"jane doe",owner:joe,state:')`)
+}

@@ -147,6 +147,10 @@ func SummaryOf(chat *v1beta1.Chat) stream.Summary {
 		Phase: chat.Status.Phase, Title: chat.Status.Title, LastReply: chat.Status.LastReply, Model: chat.Status.Model,
 		Length: chat.Status.History.Length, Queued: len(chat.Status.Queue), Cost: chat.Status.Cost,
 		Archived: chat.Status.Archived, Suspended: chat.Spec.Suspend, Root: chat.Status.Root,
+		CreatedBy: chat.Annotations[v1beta1.AnnotationCreatedBy],
+	}
+	if chat.Status.ChatClass != nil {
+		s.Class = chat.Status.ChatClass.Name
 	}
 	if chat.Spec.ParentRef != nil {
 		s.Parent = chat.Spec.ParentRef.Name

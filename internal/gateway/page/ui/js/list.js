@@ -5,6 +5,7 @@
 
 import { inNamespace } from './api.js';
 import { arrange, button, byId, el, fill, onFrame } from './dom.js';
+import { matcher, suggestions } from './filter.js';
 import { notificationsEnabled } from './notify.js';
 import { isPinned } from './pins.js';
 import { isUnread, markSeen } from './seen.js';
@@ -22,7 +23,9 @@ export class ChatList {
       staysAwake: notificationsEnabled,
       state: (state, why) => { this.refused = state === 'refused' ? why : null; page.state(state, why); onFrame(this.draw); },
     });
-    byId('filter').oninput = (event) => { this.filter = event.target.value.toLowerCase(); onFrame(this.draw); };
+    byId('filter').oninput = (event) => { this.#filter(event.target.value); onFrame(this.draw); };
+    byId('filter').onfocus = () => fill(byId('filters'), ...suggestions(this.chats.values()).map((value) => el('option', { value })));
+    this.#filter('');
     byId('chats').replaceChildren();
     onFrame(this.draw);
   }
@@ -69,9 +72,8 @@ export class ChatList {
     return [...this.chats.values()].filter((chat) => mark(chat) === 'act').length;
   }
 
-  #matches(chat) {
-    return !this.filter || [chat.name, chat.title, chat.reason, chat.phase, chat.model]
-      .some((text) => String(text ?? '').toLowerCase().includes(this.filter));
+  #filter(text) {
+    [this.filter, this.matches] = [text.trim(), matcher(text)];
   }
 
   #draw() {
@@ -102,7 +104,7 @@ export class ChatList {
   /** A chat with those below it; a filter shows what matches with what stands above that. */
   #rows(chat, depth) {
     const below = depth < 8 ? this.below(chat.name).flatMap((sub) => this.#rows(sub, depth + 1)) : [];
-    return below.length > 0 || this.#matches(chat) ? [{ chat, depth }, ...below] : [];
+    return below.length > 0 || this.matches(chat) ? [{ chat, depth }, ...below] : [];
   }
 
   #heading(group) {
