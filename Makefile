@@ -283,7 +283,7 @@ test-page: setup-tests axe envtest-assets ## Look at every state of the page in 
 .PHONY: screenshots
 screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 	@mkdir -p docs/screenshots
-	PAGE_SCREENSHOTS=$(CURDIR)/docs/screenshots $(GO_TEST) -count=1 -run=TestEveryState ./test/page
+	PAGE_SCREENSHOTS=$(CURDIR)/docs/screenshots $(GO_TEST) -count=1 ./test/page
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.

@@ -132,6 +132,7 @@ func TestAllApprovalsOfNamespaceAreInOneList(t *testing.T) {
 	p.Sees("#inbox pre.term", "make beta")
 	p.Sees("#inbox", "Other calls need results")
 	hasNoBarrier(p)
+	pictured(p, "page-inbox", "approvals of a namespace")
 	p.Key("a")
 	focusOn(p, "[data-call=p-alpha] button")
 	p.Key("Enter")

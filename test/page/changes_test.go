@@ -31,6 +31,7 @@ func TestChangesAreShownAndRefreshed(t *testing.T) {
 	p.Click(".changes summary", "notes.md added")
 	p.Sees(".changes details p", "larger than 256 KiB")
 	hasNoBarrier(p)
+	pictured(p, "page-changes", "changes")
 	p.Click(".changes button", "Save as patch")
 	s.wasAsked("GET " + chats + "/triage/changes.patch")
 

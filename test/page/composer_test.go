@@ -152,6 +152,7 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 	p.Write("/m")
 	p.Sees("#completions", "choose the model")
 	hasNoBarrier(p)
+	pictured(p, "page-commands", "commands")
 	p.Key("ArrowDown")
 	p.Key("Tab")
 	p.Sees("#completions [aria-selected=true]", "/mode Plan")
@@ -213,6 +214,7 @@ func TestNewChatHasItsSettings(t *testing.T) {
 	p.Sees("dialog", "For texts.")
 	p.Click("dialog summary", "More settings")
 	hasNoBarrier(p)
+	pictured(p, "page-new", "a new chat")
 	for label, words := range map[string]string{"System prompt": "Be brief.", "Workspace": "go",
 		"Tools": "execute, read_file", "Tools whose calls wait for approval": "execute"} {
 		p.Do("[...document.querySelectorAll('dialog label')].find((l) => l.firstChild.data === " + encoded(label) +
@@ -299,6 +301,7 @@ func TestListAndHeadHaveTheActionsOfChat(t *testing.T) {
 	p.Click("#menu-button", "⋯")
 	p.Sees("#menu button", "Resume")
 	hasNoBarrier(p)
+	pictured(p, "page-menu", "the menu of a chat")
 	p.Click("#menu button", "Resume")
 	if got := encoded(s.wasAsked("PATCH " + chats + "/alpha")); got != `{"spec":{"suspend":false}}` {
 		t.Errorf("asked for was %s", got)

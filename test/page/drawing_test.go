@@ -30,7 +30,7 @@ func TestDiagramsAndFormulasAreDrawn(t *testing.T) {
 	p.Click(".diagram summary", "Source")
 	p.Sees(".diagram pre", "kubectl -->|apply|")
 	hasNoBarrier(p)
-	pictured(p, "", "a diagram and formulas")
+	pictured(p, "page-diagram", "a diagram and formulas")
 }
 
 func TestUndrawableDiagramShowsSourceAndReason(t *testing.T) {

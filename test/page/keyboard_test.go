@@ -77,6 +77,8 @@ func keysInTheList(t *testing.T, in *browser.Browser) {
 	p.Sees("#theme", "Theme: light")
 	p.Key("?")
 	p.Sees("dialog h2", "Keys")
+	hasNoBarrier(p)
+	pictured(p, "page-keys", "keys")
 	p.Key("Escape")
 	p.Gone("dialog", "Keys")
 	focusOn(p, "#theme")

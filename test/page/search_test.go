@@ -33,6 +33,8 @@ func TestSearchShowsHitsAndHowFarItLooked(t *testing.T) {
 	p.Key("Enter")
 	p.Sees("#found-state", "Found 1 in 520 messages.")
 	p.Sees("#found-rows li", "<b>Because.</b>")
+	hasNoBarrier(p)
+	pictured(p, "page-search", "a search")
 	p.Click("#found-rows a", "")
 	p.Until("the message is open", "location.hash.endsWith('/triage/m-1') && document.querySelector('#found').hidden")
 	p.Sees("article.assistant", "Because.")

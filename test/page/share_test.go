@@ -54,6 +54,7 @@ func TestShareDialogWritesTheReadersThatItShows(t *testing.T) {
 	p.Sees("dialog [role=status]", "Not saved yet.")
 	p.Gone("dialog [role=alert]", "Add the name")
 	hasNoBarrier(p)
+	pictured(p, "page-share", "readers")
 	s.answer(write, http.StatusForbidden, refusal("Forbidden", "you may not share chats"))
 	p.Click("dialog button", "Save")
 	p.Sees("dialog [role=alert]", "you may not share chats")

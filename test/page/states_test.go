@@ -90,14 +90,14 @@ var states = []state{
 			".work > summary": "Ran 1 command, read 1 object · 3 min 0 s · 0.0222 USD", "footer": "4.3k in, 624 out",
 			".steps .facts": "2.1k in, 312 out", "a.out": "release notes"},
 		does: unfold, picture: "page-light", dark: "page-dark", phone: "page-phone"},
-	{name: "a reply under way", events: after(status("Running", "Generating", 7, fields{"attempt": 1}),
+	{name: "a reply under way", picture: "page-live", events: after(status("Running", "Generating", 7, fields{"attempt": 1}),
 		part(7, 1, fields{"type": "Reasoning", "text": "Is it enough?", "at": noon}),
 		part(7, 2, fields{"type": "Text", "id": "t", "text": "It **starts** now.\n\n- the pod\n"}),
 		part(7, 3, fields{"type": "ToolInput", "id": "c9", "name": "execute", "text": `{"command": "kubectl get p`})),
 		sees: map[string]string{"article.live strong": "starts", "article.live details.call": "is being written",
 			"article.live .now": "writes",
 			"#interrupt":        "Stop"}},
-	{name: "a command that runs", events: after(
+	{name: "a command that runs", picture: "page-command", events: after(
 		message(7, "Assistant", fields{"parts": []fields{call("c9", "execute", fields{"command": "make test"})}}),
 		status("Running", "ExecutingTools", 8, fields{"attempt": 1}),
 		part(8, 1, fields{"type": "ToolStart", "id": "c9", "name": "execute", "at": noon.Add(8 * time.Minute)}),
@@ -112,30 +112,30 @@ var states = []state{
 			"#approvals fieldset": "tonight", "#approvals h4": "open_ticket needs a result",
 			"details.call[data-state=waits]": "waits for people"},
 		picture: "page-approval"},
-	{name: "a queue", events: after(status("Running", "Generating", 7, fields{"attempt": 1}), event{"queue_update",
+	{name: "a queue", picture: "page-queue", events: after(status("Running", "Generating", 7, fields{"attempt": 1}), event{"queue_update",
 		fields{"queue": []fields{
 			{"name": "q1", "preview": "And how do I tell it is the CNI?"}, {"name": "q2", "preview": "Stop.", "interrupts": true,
 				"model": "small"}}}}),
 		sees: map[string]string{"#queue li": "how do I tell", "#queue": "Now", "#queue .badge": "cuts in"}},
-	{name: "a retry", events: after(status("Running", "Retrying", 7, fields{"attempt": 2}), event{"retry",
+	{name: "a retry", picture: "page-retry", events: after(status("Running", "Retrying", 7, fields{"attempt": 2}), event{"retry",
 		fields{"historyVersion": 7,
 			"attempt": 2, "at": noon.Add(10*time.Minute + 42*time.Second), "delayMs": 60000, "reason": "RateLimited",
 			"message": "anthropic limits the rate of requests (429)", "provider": "anthropic", "statusCode": 429,
 			"modelConfig": "small"}}),
 		sees: map[string]string{"#notices": "Attempt 2 failed: RateLimited (anthropic, 429)", "#notices .until": "00:42"}},
-	{name: "an error", events: after(status("Error", "AuthenticationFailed", 7, fields{"ready": "False"}), event{"error",
+	{name: "an error", picture: "page-error", events: after(status("Error", "AuthenticationFailed", 7, fields{"ready": "False"}), event{"error",
 		fields{
 			"historyVersion": 7, "reason": "AuthenticationFailed",
 			"message": "anthropic refused the API key of ChatModelConfig default (401).",
 			"advice":  "Put a valid key into key \"api-key\" of Secret anthropic.", "provider": "anthropic", "statusCode": 401,
 			"retryable": false}}),
 		sees: map[string]string{"#notices [role=alert]": "Put a valid key", "#chat-standing": "AuthenticationFailed"}},
-	{name: "a wait for sub-chats", events: after(status("Running", "WaitingForSubChats", 7,
+	{name: "a wait for sub-chats", picture: "page-sub-chats", events: after(status("Running", "WaitingForSubChats", 7,
 		fields{"wait": fields{"for": "SubChats", "reason": "WaitingForSubChats", "message": "It waits for triage-cni"},
 			"warnings": []fields{{"type": "MCPServersUnavailable", "reason": "TimedOut", "message": "tracker"}}})),
 		sees: map[string]string{"#notices": "waits for sub-chats. It waits for triage-cni",
 			"#notices .warn": "MCPServersUnavailable: TimedOut"}},
-	{name: "a compaction, a note and interrupted calls", events: []event{
+	{name: "a compaction, a note and interrupted calls", picture: "page-note", events: []event{
 		user(0, "Hello."), assistant(1, text("I begin."), call("x1", "current_time", fields{})),
 		message(2, "User", fields{"content": "Stop that.", "callsCanceledReasonBefore": "Interrupted",
 			"editedBy": "system:serviceaccount:ns:bert"}),
@@ -170,12 +170,12 @@ var states = []state{
 			".callbody .settled": "Approved by anna: fine",
 			".term .ended":       "exit code 1",
 			".callbody button":   "Show all", "details.call[data-state=failed]": "false"}},
-	{name: "a reply that was cut", events: []event{user(0, "Tell me everything."),
+	{name: "a reply that was cut", picture: "page-cut", events: []event{user(0, "Tell me everything."),
 		message(1, "Assistant", fields{"parts": []fields{text("It began with")}, "replyOutcome": "MaxTokensReached",
 			"finishReason": "max_tokens"}), status("Waiting", "MaxTokensReached", 2, fields{"message": "Raise maxOutputTokens"})},
 		sees: map[string]string{"footer .badge": "cut: it reached its limit of output tokens",
 			"#notices": "has a reply that was cut. Raise maxOutputTokens"}},
-	{name: "a text with tasks, headings and code", events: []event{user(0, "Plan it."), assistant(1, text(formatted)),
+	{name: "a text with tasks, headings and code", picture: "page-text", events: []event{user(0, "Plan it."), assistant(1, text(formatted)),
 		status("Waiting", "Answered", 2, nil)},
 		sees: map[string]string{".task": "read the code", ".task input[aria-label=done]:checked": "", "h4": "The plan",
 			"h5": "First", "code .hl-keyword": "func", "code .hl-string": `"hi"`, "code .hl-attr": "replicas"}},
@@ -237,7 +237,7 @@ func TestTextFromRightToLeftIsShownSo(t *testing.T) {
 	// The whole page, in case somebody translates it.
 	p.Do("document.documentElement.dir = 'rtl'")
 	hasNoBarrier(p)
-	pictured(p, "", "right to left")
+	pictured(p, "page-right-to-left", "right to left")
 }
 
 // emptyBoxes are the parts below the transcript that can be seen and show nothing.
