@@ -31,6 +31,8 @@ type QueuedMessage struct {
 	WhenBusy v1beta1.WhenBusy `json:"whenBusy,omitempty"`
 	// CreatedAt is when it was created; absent if the message cannot be read now.
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+	// HeldUntil is when it is released at the latest, while someone edits it; absent if no one does.
+	HeldUntil *metav1.Time `json:"heldUntil,omitempty"`
 }
 
 // Status is the data of EventStatus.

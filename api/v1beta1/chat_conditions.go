@@ -80,6 +80,9 @@ const (
 	ReasonForkRejected ConditionReason = "ForkRejected"
 	// ReasonRestoring surfaces in Ready (Unknown) and Reconciling (True) until the chat is restored from a backup.
 	ReasonRestoring ConditionReason = "Restoring"
+	// ReasonWaitingForEdit surfaces in Ready (Unknown) and Reconciling (True) while the chat only waits for a message that
+	// someone edits, and of that message while it waits. It ends with the edit, or after a few minutes.
+	ReasonWaitingForEdit ConditionReason = "WaitingForEdit"
 	// ReasonAnswered surfaces in Ready (True) when every message is answered.
 	ReasonAnswered ConditionReason = "Answered"
 	// ReasonMaxTokensReached surfaces in Ready (True) when the last reply reached its limit of output tokens. Send a

@@ -267,6 +267,11 @@ type QueuedMessage struct {
 	// interrupts is true for a message that interrupts (whenBusy: Interrupt).
 	// +optional
 	Interrupts bool `json:"interrupts,omitempty"`
+
+	// heldUntil is when a message that someone edits is released at the latest (annotation parley.dev/hold-until). Until
+	// then the messages behind it come first. Absent if it is not held.
+	// +optional
+	HeldUntil *metav1.Time `json:"heldUntil,omitempty"`
 }
 
 // GenerationStatus is the attempt under way. Together with the chat's UID and history.version its attempt is the fence:

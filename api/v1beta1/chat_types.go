@@ -19,6 +19,10 @@ const AnnotationCreatedBy = "parley.dev/created-by"
 // cluster stamps it (config/admission/stamp). It is absent as long as no one has.
 const AnnotationEditedBy = "parley.dev/edited-by"
 
+// AnnotationHoldUntil on a User message that waits is the time, in RFC 3339, until which the chat does not start it,
+// because someone edits it. A time that is over, or more than 15 minutes ahead, has no effect.
+const AnnotationHoldUntil = "parley.dev/hold-until"
+
 // AnnotationRedacted on a Chat is when text was last removed from its messages, which generation pods then read again.
 // On a generated message it is when text was removed from that. On a message of a person or a client it is two hashes
 // of the content, joined by "/": before, and now. So the operator can tell a redaction from an edit. It takes the verb

@@ -6,7 +6,7 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // WaitFor is what ends a wait of a chat.
-// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget;Restore;ArchiveStore
+// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Edit;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget;Restore;ArchiveStore
 type WaitFor string
 
 const (
@@ -27,6 +27,8 @@ const (
 	WaitForSecret WaitFor = "Secret"
 	// WaitForMessage ends when the first message, or a copied one, can be created.
 	WaitForMessage WaitFor = "Message"
+	// WaitForEdit ends when the edit of a message ends, at status.wait.until at the latest.
+	WaitForEdit WaitFor = "Edit"
 	// WaitForRetry ends when the next attempt begins, at status.wait.until.
 	WaitForRetry WaitFor = "Retry"
 	// WaitForCapacity ends when fewer chats generate, or a quota allows more: docs/how-to/quotas.md.
@@ -58,7 +60,7 @@ const (
 // NeedsPerson reports whether the wait ends only when a person does something.
 func (w WaitFor) NeedsPerson() bool {
 	switch w {
-	case WaitForClientResult, WaitForRetry, WaitForCapacity, WaitForModel, WaitForPod, WaitForWorkspace,
+	case WaitForClientResult, WaitForEdit, WaitForRetry, WaitForCapacity, WaitForModel, WaitForPod, WaitForWorkspace,
 		WaitForMCPServers, WaitForSubChats, WaitForRestore, WaitForArchiveStore:
 		return false
 	}

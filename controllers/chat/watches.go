@@ -56,6 +56,7 @@ import (
 //   - ModelPriceMissing: the same, and every ChatModelConfig.
 //   - WaitingForModel: the limits of its ChatModelConfig, when a call ends or they are raised; the time that the
 //     provider asked to wait.
+//   - WaitingForEdit: the annotation of its message; the time at which that is released.
 //   - WaitingForCapacity: the gate, when a slot is free or a quota changes.
 //   - WaitingForSubChats: every chat below that comes to rest or is deleted; the deadlines of the calls; one second,
 //     if a sub-chat at rest has a message that was not seen.
@@ -76,11 +77,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	e := &enqueuer{cache: mgr.GetClient(), memory: r.memory}
 	// Status updates are ignored: this controller is their only writer.
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	changedOrAnnotated := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+		predicate.AnnotationChangedPredicate{}))
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
-		For(&v1beta1.Chat{},
-			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
-				predicate.AnnotationChangedPredicate{}))).
+		For(&v1beta1.Chat{}, changedOrAnnotated).
 		Watches(&v1beta1.Chat{}, requeue.News(hasWork, &handler.EnqueueRequestForObject{}),
 			builder.WithPredicates(requeue.Listed())).
 		Watches(&v1beta1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.relatives),
@@ -90,7 +91,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1beta1.Chat{}, e.restHandler()).
 		WatchesRawSource(r.slots).
 		WatchesRawSource(r.models).
-		Watches(&v1beta1.ChatMessage{}, e.messageHandler(), changed).
+		Watches(&v1beta1.ChatMessage{}, e.messageHandler(), changedOrAnnotated).
 		Watches(&v1beta1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
 		Watches(&v1beta1.Workspace{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfWorkspace)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfPod)).

@@ -80,6 +80,10 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 		"it is queued": {answering(func(st *v1beta1.ChatStatus) {
 			st.Turn.Message, st.History.Head, st.Queue = "other", "other", []v1beta1.QueuedMessage{{Name: "a"}}
 		}), v1beta1.MessageQueued, v1beta1.ReasonQueued, 0},
+		"it is queued and held": {answering(func(st *v1beta1.ChatStatus) {
+			st.Turn.Message, st.History.Head = "other", "other"
+			st.Queue = []v1beta1.QueuedMessage{{Name: "a", HeldUntil: new(metav1.Now())}}
+		}), v1beta1.MessageQueued, v1beta1.ReasonWaitingForEdit, 0},
 		"its chat is archived": {chattest.In("ns", chattest.Chat("c", func(c *v1beta1.Chat) {
 			c.Status.Archived = true
 		})), v1beta1.MessagePending, v1beta1.ReasonChatArchived, 0},

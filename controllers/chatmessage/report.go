@@ -79,11 +79,12 @@ func describe(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool
 	case s.message.Spec.Role == v1beta1.RoleTool:
 		return describeResults(st, s)
 	}
+	queued := slices.IndexFunc(chat.Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == name })
 	switch {
-	case slices.ContainsFunc(chat.Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == name }):
+	case queued >= 0:
 		st.State = v1beta1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
-		return conditions.Working(v1beta1.ReasonQueued, "Waits for the turn under way to end"), true
+		return conditions.Queued(&chat.Queue[queued]), true
 	case s.commit != nil && s.outcome == nil && !saysHow(st, s): // What records it has yet to be seen.
 		return conditions.Summary{}, false
 	case s.commit != nil:
@@ -141,6 +142,10 @@ func describePending(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summar
 		st.State = v1beta1.MessagePending
 		return conditions.Working(v1beta1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"),
 			true
+	case s.message.Annotations[v1beta1.AnnotationHoldUntil] != "" && chat.Wait != nil &&
+		chat.Wait.For == v1beta1.WaitForEdit:
+		st.State = v1beta1.MessagePending
+		return conditions.HeldForEdit(chat.Wait.Until), true
 	}
 	return conditions.Summary{}, false
 }

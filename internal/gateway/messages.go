@@ -153,7 +153,8 @@ func (m *messages) keep(key string, message *follow.Committed) {
 
 // Look implements follow.Queue.
 func (m *messages) Look(ctx context.Context, chat *v1beta1.Chat, name string) (stream.QueuedMessage, error) {
-	key := "queue/" + string(chat.UID) + "/" + name
+	// What was read for an earlier version of the chat may be from before an edit.
+	key := fmt.Sprintf("queue/%s@%s/%s", chat.UID, chat.ResourceVersion, name)
 	if seen, ok := m.previews.Get(key); ok {
 		return seen.(stream.QueuedMessage), nil
 	}

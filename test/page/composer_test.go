@@ -324,6 +324,46 @@ func TestEditSurvivesItsMessageLeavingTheQueue(t *testing.T) {
 	p.Sees("article", "the replies behind it are generated again")
 }
 
+// renewals lets a test renew holds.
+const renewals = `{ const real = window.setInterval;
+	window.setInterval = (does, after) => { if (after !== 120000) return real(does, after); window.renew = does; return 0; }; }`
+
+func TestQueuedMessageIsHeldWhileItIsEdited(t *testing.T) {
+	s := newStage(t)
+	const message = chats + "/triage/messages/m-1"
+	queue := func(heldUntil any) event {
+		return event{"queue_update", fields{"queue": []fields{{"name": "m-1", "preview": "And why", "heldUntil": heldUntil}}}}
+	}
+	s.chat("triage", user(0, "Hi."), status("Running", "Generating", 1, fields{"attempt": 1}), queue(nil))
+	s.answer("GET "+message, http.StatusOK, fields{"metadata": fields{"uid": "u1", "generation": 1,
+		"resourceVersion": "5"}, "spec": fields{"content": "And why"}})
+	p := s.opened(t, renewals)
+	p.Click("#queue button", "Edit")
+	p.Until("the editor is open", "document.querySelector('#queue .editor')")
+	if n := s.times("PUT " + message + "/hold"); n != 1 {
+		t.Errorf("it is held %d times", n)
+	}
+	s.chat("triage", queue(noon))
+	p.Do("renew()")
+	waitFor(t, "it is held again", func() bool { return s.times("PUT "+message+"/hold") == 2 })
+	p.Key("Escape")
+	p.Sees("#queue .badge", "is being edited")
+	s.wasAsked("DELETE " + message + "/hold")
+	s.chat("triage", queue(nil))
+	p.Gone("#queue .badge", "is being edited")
+
+	s.answer("PUT "+message+"/hold", http.StatusForbidden, refusal("Forbidden", "you may not"))
+	p.Click("#queue button", "Edit")
+	p.Sees(".toast", "It may be started while you edit it: you may not")
+	p.Type("#queue .editor textarea", "?")
+	p.Key("Enter")
+	s.wasAsked("PATCH " + message)
+	p.Gone("#queue .editor", "Save")
+	if n := s.times("DELETE " + message + "/hold"); n != 1 {
+		t.Errorf("it is released %d times", n)
+	}
+}
+
 func TestRefusedNoteStaysNote(t *testing.T) {
 	s, p := idle(t)
 	choose := func(field, value string) {

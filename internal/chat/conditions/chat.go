@@ -54,6 +54,8 @@ type ChatFacts struct {
 	Forking     bool
 	Fork        *v1beta1.ForkSource
 	ForkProblem *ForkProblem
+	// HeldUntil is when the first message that someone edits is released at the latest; nil if none is held.
+	HeldUntil *metav1.Time
 	// Archiving is true while the chat is to be archived and is not yet; FamilyAtWork names who is still at work.
 	Archiving    bool
 	FamilyAtWork string
@@ -148,6 +150,8 @@ func waitingSummary(st *v1beta1.ChatStatus, f ChatFacts) Summary {
 	switch {
 	case f.NoPrompt != nil:
 		return f.NoPrompt.summary()
+	case f.HeldUntil != nil:
+		return HeldForEdit(f.HeldUntil)
 	case f.Beginning:
 		return Working(v1beta1.ReasonStarting, "Creating the first message from spec.prompt")
 	case st.Turn == nil:

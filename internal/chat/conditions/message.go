@@ -69,6 +69,20 @@ func HoldEdit(chat string) Summary {
 		"false there, and the conversation begins again from this message")
 }
 
+// Queued says of a message in the queue what it waits for.
+func Queued(queued *v1beta1.QueuedMessage) Summary {
+	if queued.HeldUntil != nil {
+		return HeldForEdit(queued.HeldUntil)
+	}
+	return Working(v1beta1.ReasonQueued, "Waits for the turn under way to end")
+}
+
+// HeldForEdit says that a message waits because someone edits it.
+func HeldForEdit(until *metav1.Time) Summary {
+	return Working(v1beta1.ReasonWaitingForEdit, "Waits until the edit of the message ends, at most until "+
+		until.UTC().Format(time.RFC3339))
+}
+
 // MessageSettled reports whether a User message's status is terminal for its current generation: answered, failed,
 // rejected or superseded.
 func MessageSettled(m *v1beta1.ChatMessage) bool {

@@ -23,6 +23,7 @@ var waits = map[v1beta1.ConditionReason]v1beta1.WaitFor{
 	v1beta1.ReasonWaitingForWorkspace:   v1beta1.WaitForWorkspace,
 	v1beta1.ReasonWaitingForMCPServers:  v1beta1.WaitForMCPServers,
 	v1beta1.ReasonRetrying:              v1beta1.WaitForRetry,
+	v1beta1.ReasonWaitingForEdit:        v1beta1.WaitForEdit,
 	v1beta1.ReasonSuspended:             v1beta1.WaitForResume,
 	v1beta1.ReasonArchiving:             v1beta1.WaitForSubChats,
 	v1beta1.ReasonArchived:              v1beta1.WaitForUnarchive,
@@ -102,6 +103,8 @@ func untilOf(st *v1beta1.ChatStatus, reason v1beta1.ConditionReason, f ChatFacts
 		return new(metav1.NewTime(st.Retry.At.Time))
 	case reason == v1beta1.ReasonWaitingForModel && !f.ModelLimitUntil.IsZero():
 		return new(metav1.NewTime(f.ModelLimitUntil))
+	case reason == v1beta1.ReasonWaitingForEdit:
+		return f.HeldUntil
 	case reason == v1beta1.ReasonWaitingForSubChats && st.Turn != nil:
 		return latest(st.Turn.WaitingFor)
 	}

@@ -73,6 +73,7 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 		"a class":              {idle, blocked(v1beta1.ErrorChatClassNotFound), v1beta1.WaitForChatClass, nil},
 		"a parent":             {idle, blocked(v1beta1.ErrorParentNotFound), v1beta1.WaitForChat, nil},
 		"a budget":             {idle, blocked(v1beta1.ErrorBudgetReached), v1beta1.WaitForBudget, nil},
+		"an edit":              {idle, ChatFacts{HeldUntil: &later}, v1beta1.WaitForEdit, &later},
 		"the name of a prompt": {idle, ChatFacts{NoPrompt: &NoPrompt{Message: "m"}}, v1beta1.WaitForMessage, nil},
 		"the rest of a family": {v1beta1.ChatStatus{}, ChatFacts{Archiving: true}, v1beta1.WaitForSubChats, nil},
 		"an archive":           {v1beta1.ChatStatus{Archived: true}, ChatFacts{}, v1beta1.WaitForUnarchive, nil},

@@ -6,9 +6,9 @@ package machine
 // Facts are what a transition depends on besides the state. QueueLen and QueueCap always count; each other field counts
 // only for the events that it names, and its zero value is harmless.
 type Facts struct {
-	// QueueLen is the number of queued messages before the event.
+	// QueueLen is the number of queued messages before the event that no one holds.
 	QueueLen int
-	// QueueCap is the number of messages that may be queued (Chat.spec.limits.maxQueue).
+	// QueueCap is the number of messages that may be queued (Chat.spec.limits.maxQueue), without held ones.
 	QueueCap int
 	// CutInRoom (SendMessageInterrupt) is by how many messages those that cut in may exceed QueueCap.
 	CutInRoom int

@@ -49,8 +49,8 @@ var stateSpecs = []stateSpec{
 			"queued messages wait for its end."},
 	{ArchivedWaiting, v1beta1.ChatWaiting, true, false, "Archived with nothing left to do."},
 	{ArchivedError, v1beta1.ChatError, true, true, "Archived after a failed turn."},
-	{Invalid, "", false, true, "A combination that must not exist: Waiting with a queue, a busy chat that is archived, " +
-		"an unknown phase. It is turned into Error, where a person can decide what to do."},
+	{Invalid, "", false, true, "A combination that must not exist: Waiting with a queued message that is not held, " +
+		"a busy chat that is archived, an unknown phase. It is turned into Error, where a person can decide what to do."},
 }
 
 // States lists every state once, None first and Invalid last.

@@ -30,6 +30,7 @@ func applyEdit(p *pass) error {
 	if p.facts.Edited == nil || p.facts.Truncated != nil || p.status().Archived {
 		return nil
 	}
+	clearQueue(p) // Also what is held in a chat that is Waiting, of which the state machine does not know.
 	if err := p.fire(machine.EditMessage, subject{message: p.facts.Edited.Name}); err != nil {
 		return err
 	}

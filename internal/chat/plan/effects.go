@@ -60,7 +60,7 @@ func (p *pass) fire(event machine.Event, s subject) error {
 }
 
 func (p *pass) machineFacts(event machine.Event, action v1beta1.GenerationAction) machine.Facts {
-	st := p.status()
+	st, held := p.status(), p.heldMessages()
 	var isOverBudget, isReferenceMissing, mayBegin bool
 	if event == machine.RecordAttempt {
 		isOverBudget = overBudget(p, action) != nil
@@ -69,8 +69,8 @@ func (p *pass) machineFacts(event machine.Event, action v1beta1.GenerationAction
 		mayBegin = !isOverBudget && !isReferenceMissing && !p.facts.Suspended
 	}
 	return machine.Facts{
-		QueueLen:          len(st.Queue),
-		QueueCap:          int(p.chat.Spec.MaxQueueOrDefault()),
+		QueueLen:          len(st.Queue) - held,
+		QueueCap:          int(p.chat.Spec.MaxQueueOrDefault()) - held, // They take room.
 		CutInRoom:         v1beta1.RoomToCutIn,
 		CallsUnread:       len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
 		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,

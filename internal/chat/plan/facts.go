@@ -205,6 +205,8 @@ type Message struct {
 	Created time.Time
 	// Traceparent is the trace context that the turn is to be traced under; empty if the message names none.
 	Traceparent string
+	// HoldUntil is the time until which someone who edits the message wants it held; zero if no one does.
+	HoldUntil time.Time
 }
 
 // Edited is a committed User message that was edited, and where it stands.

@@ -38,6 +38,8 @@ var steps = []func(*pass) error{
 	countDeletedSubChats,
 	// What comes after this would find an archived chat, or one that was taken back and may work again.
 	archive,
+	// A deletion or an edit may promote a message.
+	applyHolds,
 	// It is about the status as it was read: a cut of this pass marks other messages,
 	// which are put aside after it is written.
 	putAside,
@@ -113,5 +115,5 @@ func (p *pass) state() machine.State {
 	if st.History.Version == 0 {
 		return machine.None
 	}
-	return machine.StateOf(st.Phase, len(st.Queue), st.Archived)
+	return machine.StateOf(st.Phase, len(st.Queue)-p.heldMessages(), st.Archived)
 }

@@ -31,6 +31,9 @@ func dropDeletedQueued(p *pass) error {
 // room.
 func takeOpenMessages(p *pass) error {
 	for _, message := range openMessages(p) {
+		if heldUntil(p, message) != nil {
+			continue
+		}
 		if isDeferred(p, message) {
 			return nil
 		}
@@ -95,8 +98,9 @@ func eventOfMessage(p *pass, message Message) machine.Event {
 
 func promoteHead(p *pass) {
 	st := p.status()
-	next := st.Queue[0].Name
-	st.Queue = slices.Delete(st.Queue, 0, 1)
+	first := slices.IndexFunc(st.Queue, func(q v1beta1.QueuedMessage) bool { return q.HeldUntil == nil })
+	next := st.Queue[first].Name
+	st.Queue = slices.Delete(st.Queue, first, first+1)
 	beginTurn(p, next)
 }
 
@@ -104,7 +108,8 @@ func promoteHead(p *pass) {
 func promoteQueued(p *pass) error {
 	for _, message := range p.facts.Queued {
 		queued := slices.IndexFunc(p.status().Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == message.Name })
-		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
+		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts ||
+			p.status().Queue[queued].HeldUntil != nil {
 			continue
 		}
 		if err := p.fire(machine.PromoteQueued, subject{message: message.Name}); err != nil {

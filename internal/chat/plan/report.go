@@ -30,6 +30,7 @@ func settleReport(p *pass) {
 		facts.MayCome = mayResolve(p, facts.Blocked)
 	}
 	addHoldReasons(p, &facts)
+	facts.HeldUntil = nextRelease(p)
 	if facts.Beginning {
 		facts.NoPrompt = promptProblem(p)
 	}
@@ -50,6 +51,9 @@ func settleReport(p *pass) {
 	markClass(p)
 	conditions.Chat(st, facts)
 	settleRetention(p)
+	if facts.HeldUntil != nil {
+		p.plan.Again = Sooner(p.plan.Again, facts.HeldUntil.Sub(p.facts.Now))
+	}
 	noticeRefusal(p)
 	noticeWait(p, mayEndAlone(&facts))
 	recordSubChatCosts(p)
@@ -93,7 +97,7 @@ func noticeWait(p *pass, passes bool) {
 	wait := p.status().Wait
 	switch {
 	case wait == nil || refusals[v1beta1.ConditionReason(wait.Reason)] != "":
-	case wait.For == v1beta1.WaitForResume || wait.For == v1beta1.WaitForUnarchive:
+	case wait.For == v1beta1.WaitForResume || wait.For == v1beta1.WaitForUnarchive || wait.For == v1beta1.WaitForEdit:
 	case wait.For.NeedsPerson() && !passes:
 		p.plan.LongWait = wait
 	default:

@@ -27,7 +27,9 @@ func archive(p *pass) error {
 	if p.facts.Archive {
 		event = machine.Archive
 	}
-	p.try(event, subject{})
+	if p.try(event, subject{}) == "" && p.status().Phase == v1beta1.ChatWaiting {
+		p.status().Queue = nil // All of it is held, and open again.
+	}
 	return nil
 }
 

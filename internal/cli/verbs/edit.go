@@ -12,11 +12,14 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
@@ -24,6 +27,7 @@ import (
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/internal/text/compose"
 )
 
 func newEdit(o *options) *cobra.Command {
@@ -31,9 +35,9 @@ func newEdit(o *options) *cobra.Command {
 		Use:   "edit CHAT MESSAGE [TEXT...]",
 		Short: "Change the text of a message; the chat continues from there",
 		Long: "Changes the text of a User message. The messages after it are superseded, and the message is answered " +
-			"again; a queued message is answered with its new text. Without a TEXT it opens $KUBE_EDITOR, $EDITOR or vi; TEXT " +
-			"- reads standard input. If another person has edited the message meanwhile, nothing happens (code 5), and your " +
-			"text is kept in a file. Edit messages with files with kubectl edit.",
+			"again; a queued message is answered with its new text. Without a TEXT it opens $KUBE_EDITOR, $EDITOR or vi; a " +
+			"queued message is not answered meanwhile. TEXT - reads standard input. If another person has edited the message " +
+			"meanwhile, nothing happens (code 5), and your text is kept in a file. Edit messages with files with kubectl edit.",
 		Example: "  kubectl chat edit triage triage-message-x7k2p\n  kubectl chat edit triage triage-prompt \"And the DNS?\"",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,8 +108,29 @@ func changeMessage(ctx context.Context, s *session, read *v1beta1.ChatMessage, t
 	}
 }
 
+// hold keeps the chat from starting a message that waits. Whoever may not hold it may not save an edit of it either,
+// which says why.
+func hold(ctx context.Context, s *session, m *v1beta1.ChatMessage) (release func()) {
+	if !compose.Waits(m) {
+		return func() {}
+	}
+	editing, end := context.WithCancel(ctx)
+	var held sync.WaitGroup
+	held.Go(func() {
+		wait.UntilWithContext(editing, func(ctx context.Context) {
+			_, _ = s.Messages().MergePatch(ctx, m.Name, compose.Hold(m, time.Now()))
+		}, compose.HoldAgain)
+	})
+	return func() {
+		end()
+		held.Wait()
+		_, _ = s.Messages().MergePatch(ctx, m.Name, compose.Release(m)) // The hold expires.
+	}
+}
+
 // editInEditor opens an editor with the message and saves what a person writes.
 func editInEditor(ctx context.Context, s *session, m *v1beta1.ChatMessage) error {
+	defer hold(ctx, s, m)()
 	file, err := os.CreateTemp("", "kubectl-chat-*.md")
 	if err != nil {
 		return fmt.Errorf("making a file to edit: %w", err)

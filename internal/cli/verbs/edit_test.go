@@ -77,6 +77,24 @@ func TestRefusedEditKeepsWhatWasWritten(t *testing.T) {
 	}
 }
 
+func TestEditorHoldsMessageThatWaits(t *testing.T) {
+	p := newPerson(t)
+	p.write("first", "why?")
+	m := p.sent()
+	opened := filepath.Join(t.TempDir(), "opened")
+	p.editor(`echo "why not?" > "$1"; touch ` + opened + `; while [ -e ` + opened + ` ]; do sleep 0.01; done`)
+	c := p.run("edit", "triage", "first")
+	eventually(t, "the message is held", func() bool {
+		p.get(m)
+		return m.Annotations[v1beta1.AnnotationHoldUntil] != ""
+	})
+	eventually(t, "the editor is open", func() bool { return os.Remove(opened) == nil })
+	c.shows("chatmessage.parley.dev/first edited\n")
+	if p.content(m) != "why not?" || m.Annotations[v1beta1.AnnotationHoldUntil] != "" {
+		t.Errorf("it says %q, annotated with %v", m.Spec.Content, m.Annotations)
+	}
+}
+
 func TestTheOperatorsOwnWritesAreNoEdits(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)

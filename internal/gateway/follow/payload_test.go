@@ -6,6 +6,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,6 +167,33 @@ func TestAbsentAPIServerDelaysTheQueueAlone(t *testing.T) {
 		}
 	}
 	check.Equal(t, "events", []string{"next:", "next:and then?"}, previews)
+}
+
+func TestQueueShowsEditsAndTheirResult(t *testing.T) {
+	w := newWorld()
+	until := metav1.NewTime(time.Unix(1_800_000_000, 0))
+	w.change(func() {
+		w.user("q1", true)
+		w.said("next", chattest.Content("before"), func(m *v1beta1.ChatMessage) { m.CreationTimestamp = until })
+		w.wait("next")
+	})
+	c := w.follow(t, Position{}, 0)
+	c.waitName(stream.EventStatus)
+	w.change(func() { w.chat.Status.Queue[0].HeldUntil = &until })
+	c.wait("the hold", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 2 })
+	w.change(func() {
+		w.said("next", chattest.Content("after"), func(m *v1beta1.ChatMessage) { m.CreationTimestamp = until })
+		w.wait("next")
+	})
+	got := c.wait("the edit", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 3 })
+	var seen []string
+	for _, e := range got {
+		if e.Name == stream.EventQueueUpdate {
+			q := decode[stream.QueueUpdate](t, e).Queue[0]
+			seen = append(seen, fmt.Sprint(q.Preview, " ", q.HeldUntil.Equal(&until)))
+		}
+	}
+	check.Equal(t, "events", []string{"before false", "before true", "after false"}, seen)
 }
 
 // isUnused reports whether nothing is held of the memory.

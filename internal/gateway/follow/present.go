@@ -99,13 +99,13 @@ func (p *present) sendOnce(chat *v1beta1.Chat, name string, state, data any) err
 // sendQueue sends the queue if it has changed. A preview that cannot be read in time follows later.
 func (p *present) sendQueue(ctx context.Context, chat *v1beta1.Chat) error {
 	isSame := func(sent stream.QueuedMessage, q v1beta1.QueuedMessage) bool {
-		return sent.Name == q.Name && sent.Interrupts == q.Interrupts
+		return sent.Name == q.Name && sent.Interrupts == q.Interrupts && sent.HeldUntil.Equal(q.HeldUntil)
 	}
 	if p.queued != nil && !p.incomplete && slices.EqualFunc(p.queued, chat.Status.Queue, isSame) {
 		return nil
 	}
 	queue, whole := p.look(ctx, chat)
-	if p.queued == nil || !slices.Equal(queue, p.queued) {
+	if p.queued == nil || !reflect.DeepEqual(queue, p.queued) {
 		if err := p.out.send(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}); err != nil {
 			return err
 		}
@@ -121,8 +121,10 @@ func (p *present) look(ctx context.Context, chat *v1beta1.Chat) (queue []stream.
 	queue, whole = make([]stream.QueuedMessage, 0, len(chat.Status.Queue)), true
 	for _, q := range chat.Status.Queue {
 		seen := stream.QueuedMessage{Name: q.Name}
-		known := slices.IndexFunc(p.queued,
-			func(s stream.QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil })
+		known := slices.IndexFunc(p.queued, func(s stream.QueuedMessage) bool {
+			edited := s.HeldUntil != nil && q.HeldUntil == nil // Its preview may be another one.
+			return s.Name == q.Name && s.CreatedAt != nil && !edited
+		})
 		if known >= 0 {
 			seen = p.queued[known]
 		} else if p.queue != nil {
@@ -134,7 +136,7 @@ func (p *present) look(ctx context.Context, chat *v1beta1.Chat) (queue []stream.
 				whole = false
 			}
 		}
-		seen.Interrupts = q.Interrupts
+		seen.Interrupts, seen.HeldUntil = q.Interrupts, q.HeldUntil
 		queue = append(queue, seen)
 	}
 	return queue, whole

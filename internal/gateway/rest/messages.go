@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -101,13 +100,10 @@ func (a *api) messages() {
 			return answerWith(a.findMessage(ctx, in))
 		})
 	register(a, operation("editMessage", http.MethodPatch, path+"/{message}", "Edit a message",
-		"What followed it is superseded, and the chat continues from there.", http.StatusOK), a.editMessage)
+		"What followed it is superseded, and the chat continues from there. It is held no longer.", http.StatusOK),
+		a.editMessage)
 	register(a, operation("deleteMessage", http.MethodDelete, path+"/{message}", "Delete a message",
 		"What followed it is superseded, too.", http.StatusNoContent), a.deleteMessage)
-	register(a, operation("promoteMessage", http.MethodPost, path+"/{message}/promote",
-		"Let a message that waits be next",
-		"The turn under way is stopped, and what was said so far kept. One that does not wait is not changed (409).",
-		http.StatusOK), a.promoteMessage)
 }
 
 func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*Answer[v1beta1.ChatMessage], error) {
@@ -158,33 +154,11 @@ func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*Answer[v1bet
 		}
 		content["parts"] = in.Body.Parts
 	}
-	return a.patchMessage(ctx, m, map[string]any{"spec": content}, in.Body.ResourceVersion)
-}
-
-func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*Answer[v1beta1.ChatMessage], error) {
-	m, err := a.findMessage(ctx, in)
-	if err != nil {
-		return nil, err
+	patch := compose.Release(m) // The edit ends, and is of the message that was read.
+	if version := in.Body.ResourceVersion; version != "" {
+		patch["metadata"].(map[string]any)["resourceVersion"] = version
 	}
-	// The change has no effect on a message that is started meanwhile.
-	if state := m.Status.State; !slices.Contains(waiting, state) {
-		return nil, refused{&refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict,
-			Message: fmt.Sprintf("message %s does not wait: it is %s", in.Message, state)}}
-	}
-	return a.patchMessage(ctx, m, compose.Promotion(), "")
-}
-
-// waiting are the states of messages that were not started.
-var waiting = []v1beta1.MessageState{"", v1beta1.MessagePending, v1beta1.MessageQueued}
-
-// patchMessage changes the message that was read, and no later one of its name.
-func (a *api) patchMessage(ctx context.Context, m *v1beta1.ChatMessage, patch map[string]any, version string) (
-	*Answer[v1beta1.ChatMessage], error) {
-	only := map[string]any{"uid": m.UID}
-	if version != "" {
-		only["resourceVersion"] = version
-	}
-	patch["metadata"] = only
+	patch["spec"] = content
 	return answerWith(a.client.Messages(m.Namespace).MergePatch(ctx, m.Name, patch))
 }
 

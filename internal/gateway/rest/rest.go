@@ -90,6 +90,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.chats()
 	a.messages()
 	a.steering()
+	queue{a}.register()
 	searches{a}.register()
 	workspaces{a}.register()
 	archives{a, o.Archive}.register()

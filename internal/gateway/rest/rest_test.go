@@ -19,6 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/internal/text/compose"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
@@ -124,6 +125,38 @@ func TestPromotingMessageThatIsNotQueuedConflicts(t *testing.T) {
 	if got := d.does(http.StatusOK, "GET", "/chats/c/messages/m", ""); got.field("spec", "whenBusy") == "Interrupt" {
 		t.Errorf("it was changed: %s", got.text)
 	}
+}
+
+func TestWaitingMessageIsHeldUntilItsEditEnds(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-user")
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
+	message := chattest.In(d.namespace, chattest.User("c", "m"))
+	d.create(message)
+	const at = "/chats/c/messages/m"
+	hold := func() {
+		held := d.does(http.StatusOK, "PUT", at+"/hold", "")
+		until, err := time.Parse(time.RFC3339, held.field("metadata", "annotations", v1beta1.AnnotationHoldUntil).(string))
+		if left := time.Until(until); err != nil || left <= compose.HoldAgain || left > compose.HoldFor {
+			t.Errorf("held for %s, %v: %s", left, err, held.text)
+		}
+	}
+	hold()
+	if got := d.does(http.StatusOK, "PATCH", at, `{"content":"Ho."}`); got.field("metadata", "annotations",
+		v1beta1.AnnotationHoldUntil) != nil || got.field("metadata", "generation") != float64(2) {
+		t.Errorf("edited %s", got.text)
+	}
+	hold()
+	d.does(http.StatusNoContent, "DELETE", at+"/hold", "")
+	if got := d.does(http.StatusOK, "GET", at, ""); got.field("metadata", "annotations",
+		v1beta1.AnnotationHoldUntil) != nil || got.field("metadata", "generation") != float64(2) {
+		t.Errorf("released %s", got.text)
+	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(message), message))
+	message.Status.State = v1beta1.MessageCommitted
+	check.OK(t, cluster.Client.Status().Update(t.Context(), message))
+	d.refuses(http.StatusConflict, "Conflict", "it is Committed", "PUT", at+"/hold", "")
+	d.does(http.StatusNoContent, "DELETE", at+"/hold", "")
 }
 
 func TestCallsAreDecidedAndAnswered(t *testing.T) {

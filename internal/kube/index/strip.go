@@ -5,6 +5,7 @@ package index
 
 import (
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
@@ -67,8 +68,8 @@ func namesOf(follows []v1beta1.CommittedMessage) (names []v1beta1.CommittedMessa
 	return names
 }
 
-// messageAnnotations keeps the trace that a message belongs to, the hash and the digests of files if there are any, and
-// whether the message was restored from a backup.
+// messageAnnotations keeps the trace that a message belongs to, the hash and the digests of files if there are any,
+// until when the message is held, and whether it was restored from a backup.
 func messageAnnotations(annotations map[string]string, hash string, files []string) map[string]string {
 	if hash == "" {
 		return nil
@@ -79,6 +80,9 @@ func messageAnnotations(annotations map[string]string, hash string, files []stri
 	}
 	if parent := annotations[v1beta1.AnnotationTraceparent]; parent != "" && len(parent) <= maxTraceparent {
 		kept[v1beta1.AnnotationTraceparent] = parent
+	}
+	if until := annotations[v1beta1.AnnotationHoldUntil]; until != "" && len(until) <= len(time.RFC3339Nano) {
+		kept[v1beta1.AnnotationHoldUntil] = until
 	}
 	if from := annotations[v1beta1.AnnotationRestoredFrom]; from != "" {
 		kept[v1beta1.AnnotationRestoredFrom] = from

@@ -6,6 +6,9 @@
 package compose
 
 import (
+	"slices"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
@@ -42,6 +45,32 @@ func Request(kind v1beta1.RequestKind, token string) map[string]any {
 // Promotion is a merge patch of a message that makes it interrupt the running turn and be next.
 func Promotion() map[string]any {
 	return map[string]any{"spec": map[string]any{"whenBusy": v1beta1.WhenBusyInterrupt}}
+}
+
+// HoldFor is for how long an editor holds a message, and HoldAgain how often it does so: a message is released soon
+// after its editor has disappeared.
+const (
+	HoldFor   = 5 * time.Minute
+	HoldAgain = 2 * time.Minute
+)
+
+// Waits reports whether the message was not started.
+func Waits(m *v1beta1.ChatMessage) bool {
+	return slices.Contains([]v1beta1.MessageState{"", v1beta1.MessagePending, v1beta1.MessageQueued}, m.Status.State)
+}
+
+// Hold is a merge patch of the message that holds it from now on, while someone edits it. No later message of its name
+// is changed.
+func Hold(m *v1beta1.ChatMessage, now time.Time) map[string]any {
+	return hold(m, now.Add(HoldFor).UTC().Format(time.RFC3339))
+}
+
+// Release is a merge patch of the message that releases it.
+func Release(m *v1beta1.ChatMessage) map[string]any { return hold(m, nil) }
+
+func hold(m *v1beta1.ChatMessage, until any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"uid": m.UID,
+		"annotations": map[string]any{v1beta1.AnnotationHoldUntil: until}}}
 }
 
 func objectMeta(namespace, name, prefix string) metav1.ObjectMeta {

@@ -9,20 +9,27 @@ import { button, byId, el, onEnter } from './dom.js';
 import { draft, keep, kept } from './drafts.js';
 import { wordsOf } from './message.js';
 
+/** How often a message that waits is held, which lasts 5 minutes. */
+const HOLD_AGAIN = 120_000;
+
 const editKey = (namespace, name) => `edit/${namespace}/${name}`;
 
 /**
  * @param {HTMLElement} at in which the editor stands; its other children are hidden meanwhile
- * @param {{namespace: string, chat: string, name: string, hint: string, restored?: boolean}} of restored: nobody
- *   asks for it now, and the focus stays with what somebody does
+ * @param {{namespace: string, chat: string, name: string, hint: string, waits?: boolean, restored?: boolean}} of
+ *   waits: the chat does not start it meanwhile; restored: nobody asks for it now, and the focus stays with what
+ *   somebody does
  * @param {(words: string) => void} failed
  */
 export async function edit(at, of, failed) {
   if (at.querySelector(':scope > .editor')) return;
   const key = editKey(of.namespace, of.name);
+  const path = ofMessage(of.namespace, of.chat, of.name);
+  const hold = () => ask('PUT', `${path}/hold`).catch((no) => failed(`It may be started while you edit it: ${no.message}`));
+  if (of.waits) await hold();
   let found;
   try {
-    found = await ask('GET', ofMessage(of.namespace, of.chat, of.name));
+    found = await ask('GET', path);
   } catch (no) {
     failed(`It cannot be edited: ${no.message}`);
     return;
@@ -33,6 +40,7 @@ export async function edit(at, of, failed) {
   kept(field, key);
   const rest = [...at.children];
   const close = () => {
+    clearInterval(holding);
     keep(key, '');
     form.remove();
     for (const child of rest) child.hidden = false;
@@ -46,7 +54,7 @@ export async function edit(at, of, failed) {
     const said = files.length ? { parts: [...(field.value ? [{ type: 'Text', text: field.value }] : []), ...files] }
       : { content: field.value };
     try {
-      await ask('PATCH', ofMessage(of.namespace, of.chat, of.name), { ...said, resourceVersion: await latest(of, found) });
+      await ask('PATCH', path, { ...said, resourceVersion: await latest(of, found) });
       close();
     } catch (no) {
       failed(no.status === 409 ? 'Somebody else has changed it meanwhile. What you typed is kept: look at it again.'
@@ -54,10 +62,15 @@ export async function edit(at, of, failed) {
       submit.disabled = false;
     }
   };
+  const cancel = () => {
+    close();
+    if (of.waits) ask('DELETE', `${path}/hold`).catch(() => {}); // The hold expires.
+  };
   const form = el('div', { class: 'editor' }, field, el('p', { class: 'dim' }, of.hint),
-    el('div', { class: 'row' }, submit, button('Cancel', close)));
+    el('div', { class: 'row' }, submit, button('Cancel', cancel)));
+  const holding = of.waits ? setInterval(() => (form.isConnected ? hold() : clearInterval(holding)), HOLD_AGAIN) : 0;
   field.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape') close();
+    if (event.key === 'Escape') cancel();
     onEnter(event, save);
   });
   for (const child of rest) child.hidden = true;

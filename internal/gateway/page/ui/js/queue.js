@@ -16,8 +16,12 @@ import { edit, edited } from './editor.js';
 export function showQueue(root, now, page) {
   root.hidden = now.queue.length + now.sending.length === 0;
   const kept = new Map([...root.querySelectorAll('li[data-key]')].map((li) => [li.dataset.key, li]));
-  const items = [...now.queue.map((queued, place) => keyed(kept, `${queued.name}/${queued.preview ?? ''}/${queued.interrupts ?? ''}`,
-    () => waiting(queued, page), place)),
+  const items = [...now.queue.map((queued, place) => {
+    const li = keyed(kept, `${queued.name}/${queued.preview ?? ''}/${queued.interrupts ?? ''}`, () => waiting(queued, page));
+    li.querySelector('.place').textContent = `${place + 1}.`;
+    li.querySelector('.held').textContent = queued.heldUntil ? 'is being edited' : '';
+    return li;
+  }),
   ...now.sending.map((item) => keyed(kept, `${item.body.name}/${item.state}`, () => sending(item)))];
   const before = [...root.querySelectorAll('li[data-key]')];
   if (before.length === items.length && before.every((li, i) => li === items[i])) return;
@@ -25,10 +29,9 @@ export function showQueue(root, now, page) {
   root.replaceChildren(el('h3', {}, words), el('ol', {}, ...items));
 }
 
-function keyed(kept, key, make, place) {
+function keyed(kept, key, make) {
   const li = kept.get(key) ?? make();
   li.dataset.key = key;
-  if (place !== undefined) li.querySelector('.place').textContent = `${place + 1}.`;
   return li;
 }
 
@@ -44,10 +47,11 @@ function waiting(queued, page) {
     }
   };
   const change = (restored) => edit(li, { namespace, chat, name: queued.name,
-    hint: 'It keeps its place in the queue.', restored }, tell);
+    hint: 'It keeps its place in the queue, and is not started while you edit it.', waits: true, restored }, tell);
   li.append(el('span', { class: 'place' }),
     el('span', { class: 'words', dir: 'auto', title: safe(queued.name) }, safe(queued.preview || 'without a preview')),
     queued.interrupts ? el('span', { class: 'badge' }, 'cuts in') : '',
+    el('span', { class: 'badge held' }),
     queued.model ? el('span', { class: 'badge' }, safe(queued.model)) : '',
     el('span', { class: 'tools' },
       queued.interrupts ? '' : button('Now', act('POST', `${path}/promote`, 'It was not promoted'),

@@ -11,7 +11,7 @@ const REASONS = {
   Interrupting: 'stops', RequiresAction: 'waits for you', Interrupted: 'interrupted', Suspended: 'suspended',
   WaitingForCapacity: 'waits for capacity', WaitingForModel: 'waits for the model',
   BudgetReached: 'has reached its budget', ModelPriceMissing: 'waits for a price',
-  WaitingForSubChats: 'waits for sub-chats',
+  WaitingForSubChats: 'waits for sub-chats', WaitingForEdit: 'waits for an edit',
   WaitingForWorkspace: 'waits for its workspace', WaitingForMCPServers: 'waits for MCP servers', Archived: 'archived',
   Archiving: 'is being archived', StoppedAfterTool: 'ended with a tool', MaxStepsReached: 'ended after its last step',
   MaxTokensReached: 'has a reply that was cut', Refused: 'was refused an answer',
@@ -25,7 +25,7 @@ export function standing(chat) {
 
 /** How a chat is marked: 'act' waits for people, 'bad' has failed, 'work', 'wait' or 'rest'. */
 export function mark(chat) {
-  if (chat.reason === 'Restoring') return 'wait';
+  if (chat.reason === 'Restoring' || chat.reason === 'WaitingForEdit') return 'wait';
   if (chat.phase === 'RequiresAction') return 'act';
   if (chat.phase === 'Error' || chat.ready === 'False') return 'bad';
   if (chat.phase === 'Running' || chat.phase === 'Interrupting') {
