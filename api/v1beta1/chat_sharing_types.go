@@ -38,7 +38,7 @@ type ChatShare struct {
 	// system:serviceaccount:NAMESPACE:NAME.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace has lower-case letters, digits and - only, and begins and ends with a letter or digit, such as team-a"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 

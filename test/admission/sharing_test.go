@@ -49,7 +49,7 @@ func TestSharingTakesItsOwnVerb(t *testing.T) {
 		{owner, "shares with an impossible account",
 			patches(chat, `{"spec":{"sharing":[{"kind":"ServiceAccount","name":"No Account"}]}}`), "lower-case letters"},
 		{owner, "shares with an account in an impossible namespace", patches(chat,
-			`{"spec":{"sharing":[{"kind":"ServiceAccount","name":"a","namespace":"No"}]}}`), "namespace"},
+			`{"spec":{"sharing":[{"kind":"ServiceAccount","name":"a","namespace":"No"}]}}`), "such as team-a"},
 		{owner, "shares a chat", patches(chat, sharesWithJane), ""},
 		{owner, "creates a shared chat", creates(shared), ""},
 		{chatter, "changes another field", patches(chat, `{"spec":{"title":"Shared"}}`), ""},
