@@ -196,6 +196,8 @@ func (d *drawer) next() operation {
 		{4, func() operation { return op("delete", d.queued()) }},
 		{6, func() operation { return op("promote", d.queued()) }},
 		{2, func() operation { return op("promote", d.user()) }},
+		{12, func() operation { return op("hold", d.queued()) }},
+		{8, func() operation { return op("release", d.pick(reference.Holds{Chat: d.chat}.Names())) }},
 		{7, func() operation { return op("interrupt", d.newToken()) }},
 		{4, func() operation { return op("clear", d.newToken()) }},
 		{5, func() operation { return op("compact", d.newToken()) }},

@@ -26,7 +26,7 @@ func (d *driver) observe(o objects) (v reference.View, wrong []string) {
 		Requests: map[string]string{}, Messages: map[string]string{}, Approvals: map[string]string{},
 	}
 	for _, q := range st.Queue {
-		v.Queue = append(v.Queue, reference.Waits(d.key(q.Name), q.Interrupts))
+		v.Queue = append(v.Queue, reference.Waits(d.key(q.Name), q.Interrupts, q.HeldUntil != nil))
 	}
 	d.observeTurn(st, &v)
 	for _, r := range st.Requests {

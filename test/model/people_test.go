@@ -6,6 +6,7 @@ package model
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/model/reference"
@@ -25,13 +26,30 @@ var peopleVerbs = map[string]verb{
 			return d.send(ctx, o.arg(0), v1beta1.WhenBusyInterrupt)
 		},
 	},
+	"hold": {
+		able:  func(c *reference.Chat, o operation) bool { return reference.Holds{Chat: c}.MayHold(o.arg(0)) },
+		model: func(c *reference.Chat, o operation) { reference.Holds{Chat: c}.Hold(o.arg(0)) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.patch(ctx, d.message(o.arg(0)), `{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationHoldUntil,
+				time.Now().Add(10*time.Minute).Format(time.RFC3339))
+		},
+	},
+	"release": {
+		able:  func(c *reference.Chat, o operation) bool { return isUser(c, o) && c.Person(o.arg(0)).Held },
+		model: func(c *reference.Chat, o operation) { reference.Holds{Chat: c}.Release(o.arg(0)) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.patch(ctx, d.message(o.arg(0)), `{"metadata":{"annotations":{%q:null}}}`, v1beta1.AnnotationHoldUntil)
+		},
+	},
 	"edit": {
 		able:  isUser,
 		model: func(c *reference.Chat, o operation) { c.Edit(o.arg(0)) },
 		real:  func(ctx context.Context, d *driver, o operation) error { return d.edit(ctx, o.arg(0)) },
 	},
 	"promote": {
-		able:  func(c *reference.Chat, o operation) bool { return isUser(c, o) && !c.Person(o.arg(0)).CutsIn },
+		able: func(c *reference.Chat, o operation) bool {
+			return isUser(c, o) && !c.Person(o.arg(0)).CutsIn && !c.Person(o.arg(0)).Held
+		},
 		model: func(c *reference.Chat, o operation) { c.CutIn(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
 			return d.patch(ctx, d.message(o.arg(0)), `{"spec":{"whenBusy":"Interrupt"}}`)
@@ -101,7 +119,9 @@ var steerVerbs = map[string]verb{
 		},
 	},
 	"archive": {
-		able:  func(c *reference.Chat, _ operation) bool { return !c.ToArchive },
+		able: func(c *reference.Chat, _ operation) bool {
+			return !c.ToArchive && len(reference.Holds{Chat: c}.Names()) == 0
+		},
 		model: func(c *reference.Chat, _ operation) { c.Archive() },
 		real: func(ctx context.Context, d *driver, _ operation) error {
 			return d.patch(ctx, d.bareChat(), `{"spec":{"archived":true}}`)

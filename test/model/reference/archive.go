@@ -86,7 +86,7 @@ func (c *Chat) Edited() bool {
 // lateCutIns are the queued messages that were told to cut in while the chat was archived.
 func (c *Chat) lateCutIns() (names []string) {
 	for _, name := range c.Queue {
-		if !slices.Contains(c.asPutAway, Waits(name, c.Person(name).CutsIn)) {
+		if !slices.Contains(c.asPutAway, Waits(name, c.Person(name).CutsIn, false)) {
 			names = append(names, name)
 		}
 	}

@@ -109,6 +109,8 @@ type Message struct {
 	Refusal v1beta1.ConditionReason
 	// CutsIn is true for a User message with whenBusy: Interrupt.
 	CutsIn bool
+	// Held is true for a queued message while someone edits it.
+	Held bool
 	// Turn that a committed User message began.
 	Turn Turn
 	// Edited and gone are true for a committed message that was edited or deleted while the chat was archived.

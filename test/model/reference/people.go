@@ -26,7 +26,7 @@ func (c *Chat) take(m *Message) {
 		m.reject(v1beta1.ReasonQueueFull)
 	case c.Phase == v1beta1.ChatError && len(c.Queue) > 0:
 		c.enqueue(len(c.Queue), m)
-		c.begin(c.takeFromQueue(c.Queue[0]))
+		c.begin(c.takeFromQueue(nextQueued(c)))
 	case !c.busy():
 		c.begin(m)
 	case m.CutsIn:
@@ -74,6 +74,7 @@ func (m *Message) reject(reason v1beta1.ConditionReason) {
 }
 
 func (m *Message) supersede() {
+	m.Held = false
 	m.State, m.Refusal = v1beta1.MessageSuperseded, v1beta1.ReasonSuperseded
 }
 
@@ -118,7 +119,7 @@ func (c *Chat) CutIn(name string) {
 	default: // Nothing is under way, so it begins at once, or one that cut in before it.
 		c.takeFromQueue(name)
 		c.cutIn(m)
-		c.begin(c.takeFromQueue(c.Queue[0]))
+		c.begin(c.takeFromQueue(nextQueued(c)))
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *Chat) Clear(token string) {
 	if c.Requests[v1beta1.RequestClear].Token == token {
 		return
 	}
-	if c.Archived || c.busy() || len(c.Queue) > 0 || len(c.History) <= c.ContextStart {
+	if c.Archived || c.busy() || nextQueued(c) != "" || len(c.History) <= c.ContextStart {
 		c.Requests[v1beta1.RequestClear] = Request{token, v1beta1.RequestRefused}
 		return
 	}

@@ -84,8 +84,8 @@ func (c *Chat) end(result v1beta1.TurnResult) {
 func (c *Chat) rest() {
 	c.Phase, c.Attempt, c.Error, c.compacting = v1beta1.ChatWaiting, nil, "", false
 	c.stopAsking()
-	if len(c.Queue) > 0 {
-		c.begin(c.takeFromQueue(c.Queue[0]))
+	if next := nextQueued(c); next != "" {
+		c.begin(c.takeFromQueue(next))
 	}
 	c.putAway()
 }

@@ -83,15 +83,18 @@ func (c *Chat) See() View {
 // queued are the messages that wait, and which of them cut in: that was acted on when it shows.
 func (c *Chat) queued() (queue []string) {
 	for _, name := range c.Queue {
-		queue = append(queue, Waits(name, c.Person(name).CutsIn))
+		queue = append(queue, Waits(name, c.Person(name).CutsIn, c.Person(name).Held))
 	}
 	return queue
 }
 
 // Waits is a queued message in words.
-func Waits(name string, cutsIn bool) string {
+func Waits(name string, cutsIn, held bool) string {
 	if cutsIn {
-		return Words(name, "cuts in")
+		name = Words(name, "cuts in")
+	}
+	if held {
+		name = Words(name, "held")
 	}
 	return name
 }
@@ -132,6 +135,8 @@ func (c *Chat) ready() string {
 		return Words(metav1.ConditionUnknown, v1beta1.ReasonCompacting)
 	case c.Phase == v1beta1.ChatRunning:
 		return Words(metav1.ConditionUnknown, v1beta1.ReasonGenerating)
+	case len(c.Queue) > 0:
+		return Words(metav1.ConditionUnknown, v1beta1.ReasonWaitingForEdit)
 	case c.user() == nil:
 		return Words(metav1.ConditionTrue, v1beta1.ReasonAwaitingFirstMessage)
 	case c.user().Turn.Result == v1beta1.TurnFailed: // Its error was cleared away, with the context.
@@ -147,6 +152,9 @@ func (m *Message) ready() string {
 	}
 	switch m.State {
 	case v1beta1.MessageQueued:
+		if m.Held {
+			return Words(metav1.ConditionUnknown, v1beta1.ReasonWaitingForEdit)
+		}
 		return Words(metav1.ConditionUnknown, v1beta1.ReasonQueued)
 	case v1beta1.MessagePending:
 		if m.Role == v1beta1.RoleUser {
