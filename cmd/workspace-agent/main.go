@@ -6,21 +6,26 @@
 //
 //	workspace-agent init [flags] [-- main command...]
 //	workspace-agent copy-self DEST
+//	workspace-agent copy-files SOURCE TARGET
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/text/version"
+	"parley.dev/parley/internal/workspace/agent/copying"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -35,7 +40,8 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: workspace-agent init [flags] [-- main command...] | workspace-agent copy-self DEST")
+var errUsage = errors.New("usage: workspace-agent init [flags] [-- main command...] | " +
+	"workspace-agent copy-self DEST | workspace-agent copy-files SOURCE TARGET")
 
 func run(args []string) error {
 	if len(args) == 0 {
@@ -50,6 +56,10 @@ func run(args []string) error {
 		return serve(c)
 	case name == "copy-self" && len(args) == 1:
 		return copySelf(args[0])
+	case name == "copy-files" && len(args) == 2:
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		return copying.Files(ctx, args[0], args[1])
 	case name == "--version":
 		version.Print(os.Stdout, "workspace-agent")
 		return nil

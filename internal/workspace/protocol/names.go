@@ -16,6 +16,8 @@ const (
 	AgentDir = "/run/parley/agent"
 	// StateDir holds the agent's state: commands, their output, and the binding to a chat.
 	StateDir = "/var/lib/parley-workspace"
+	// FilesPath is where the volume of a workspace has the files.
+	FilesPath = "files"
 	// IssuerDir has files about the issuer of the cluster's service-account tokens, and about its users.
 	IssuerDir = "/run/parley/issuer"
 	// IssuerFile has the name of the issuer.

@@ -1,0 +1,166 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package copying copies the files of a workspace to the volume of another one, while commands may change them.
+package copying
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/workspace/agent/durable"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// Files copies the files that one volume has to another one, which gets all of them or none. It does nothing if the
+// other one has files.
+func Files(ctx context.Context, source, target string) error {
+	files, unfinished := filepath.Join(target, protocol.FilesPath), filepath.Join(target, "copying")
+	if _, err := os.Lstat(files); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := discard(unfinished) // A copy was interrupted.
+	if err == nil {
+		err = copyTree(ctx, filepath.Join(source, protocol.FilesPath), unfinished)
+	}
+	if err == nil {
+		err = durable.Rename(unfinished, files)
+	}
+	if err != nil { // What is left would fill the volume.
+		return fmt.Errorf("copying the files of a workspace: %w", errors.Join(err, discard(unfinished)))
+	}
+	return nil
+}
+
+// discard removes an unfinished copy, also of directories that allow no writing.
+func discard(unfinished string) error {
+	err := filepath.WalkDir(unfinished, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(unfinished)
+}
+
+// copyTree copies what is in a directory, if there is one, and brings it to the disk. Links cannot lead out of an
+// os.Root, whatever commands do meanwhile.
+func copyTree(ctx context.Context, source, target string) error {
+	if err := os.Mkdir(target, 0o700); err != nil {
+		return err
+	}
+	from, err := os.OpenRoot(source)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }() // It was only read.
+	to, err := os.OpenRoot(target)
+	if err != nil {
+		return err
+	}
+	t := tree{ctx: ctx, from: from, to: to}
+	if err = fs.WalkDir(from.FS(), ".", t.visit); err == nil {
+		err = t.finish()
+	}
+	return errors.Join(err, to.Close())
+}
+
+// tree is a copy that is being made.
+type tree struct {
+	ctx      context.Context
+	from, to *os.Root
+	// dirs get their modes and times last: they may not allow writing.
+	dirs []dir
+}
+
+type dir struct {
+	name string
+	info fs.FileInfo
+}
+
+// visit copies one entry. What is removed meanwhile is not copied.
+func (t *tree) visit(name string, d fs.DirEntry, err error) error {
+	if err == nil {
+		err = t.ctx.Err()
+	}
+	if err == nil {
+		err = t.copyEntry(name, d)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// copyEntry copies a file, a directory or a symbolic link. Pipes, sockets and devices are of use only to what runs.
+func (t *tree) copyEntry(name string, d fs.DirEntry) error {
+	info, err := d.Info()
+	switch {
+	case err != nil:
+		return err
+	case info.Mode().IsRegular():
+		return t.copyFile(name)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := t.from.Readlink(name)
+		if err != nil {
+			return err
+		}
+		return t.to.Symlink(target, name)
+	case !info.IsDir():
+		return nil
+	case name != ".":
+		err = t.to.Mkdir(name, 0o700)
+	}
+	if err == nil {
+		t.dirs = append(t.dirs, dir{name, info})
+	}
+	return err
+}
+
+func (t *tree) copyFile(name string) error {
+	in, err := t.from.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // It may be a pipe by now.
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // It was only read.
+	info, err := in.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	out, err := t.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, info.Size())) // A command may write faster than this reads.
+	if err = errors.Join(err, out.Chmod(info.Mode()), out.Close()); err != nil {
+		return err
+	}
+	return t.to.Chtimes(name, time.Time{}, info.ModTime())
+}
+
+func (t *tree) finish() error {
+	var errs []error
+	for _, d := range slices.Backward(t.dirs) {
+		errs = append(errs, t.to.Chmod(d.name, d.info.Mode()), t.to.Chtimes(d.name, time.Time{}, d.info.ModTime()))
+	}
+	top, err := t.to.Open(".")
+	if err == nil {
+		err = errors.Join(unix.Syncfs(int(top.Fd())), top.Close())
+	}
+	return errors.Join(append(errs, err)...)
+}
