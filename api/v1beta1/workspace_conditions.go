@@ -42,6 +42,9 @@ const (
 	// ReasonStorageLost surfaces in Ready (False) and Stalled (True) when the volume behind the claim no longer exists:
 	// delete the claim to start with an empty one. Also when the claim is in deletion, and has been blocked for 5 minutes.
 	ReasonStorageLost ConditionReason = "StorageLost"
+	// ReasonFilesNotCopied surfaces in Ready (Unknown) and Reconciling (True) while the files of another workspace are
+	// copied. It is False and Stalled when that fails, which is retried, or takes longer than 30 minutes.
+	ReasonFilesNotCopied ConditionReason = "FilesNotCopied"
 	// ReasonTemplateNotFound surfaces in Ready (False) and Stalled (True) when there is no PodTemplate of the name with
 	// the label parley.dev/workspace-template=true, and with those that podTemplateSelector names. For the first 10 s it
 	// is Unknown and Reconciling.

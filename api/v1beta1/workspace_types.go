@@ -195,6 +195,11 @@ func (s *WorkspaceSource) IdleSecondsOrDefault() int32 {
 	return *s.IdleSeconds
 }
 
+// HasStorage reports whether the files outlive the pod, in a claim that other pods can mount.
+func (s *WorkspaceSource) HasStorage() bool {
+	return s != nil && s.PodTemplateRef != nil && s.PodTemplateRef.Storage != nil
+}
+
 // WorkspaceSpec is what a workspace is to be.
 // +kubebuilder:validation:XValidation:rule="[has(self.source.podTemplateRef), has(self.source.warmPoolRef), has(self.source.podRef)].filter(s, s).size() == 1",message="source needs one of podTemplateRef, warmPoolRef and podRef: a workspace is one pod"
 // +kubebuilder:validation:XValidation:rule="has(self.source.podRef) == has(oldSelf.source.podRef) && has(self.source.warmPoolRef) == has(oldSelf.source.warmPoolRef) && (!has(self.source.warmPoolRef) || self.source.warmPoolRef == oldSelf.source.warmPoolRef)",message="a workspace cannot move between a template, a pool and a pod, nor to another pool: its files would stay behind. Create a new chat"
@@ -211,6 +216,12 @@ type WorkspaceSpec struct {
 	// suspend keeps the workspace from having a pod, whoever needs it. Its storage stays. Default: false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	// copyFrom is the UID of the Workspace of the namespace whose files are copied to the storage before the first pod
+	// starts. Once status.copiedFrom is the same, it has no effect.
+	// +kubebuilder:validation:MaxLength=36
+	// +optional
+	CopyFrom string `json:"copyFrom,omitempty"`
 
 	// neededAt is when a chat of the family last needed it. It is stopped source.idleSeconds later, and started when this
 	// is set again. It is stopped, too, as long as the chat's status.workspace.stoppedAt is not before it.
@@ -257,6 +268,11 @@ type WorkspaceStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Claim string `json:"claim,omitempty"`
+
+	// copiedFrom is the UID of the Workspace whose files were copied to the claim.
+	// +kubebuilder:validation:MaxLength=36
+	// +optional
+	CopiedFrom string `json:"copiedFrom,omitempty"`
 
 	// sandbox is the name of the Sandbox that the workspace has of its SandboxWarmPool.
 	// +kubebuilder:validation:MaxLength=253
@@ -305,6 +321,11 @@ type Workspace struct {
 	// +structType=atomic
 	// +optional
 	Status WorkspaceStatus `json:"status,omitempty,omitzero"`
+}
+
+// IsCopying reports whether the files of another workspace have yet to be copied to the storage.
+func (w *Workspace) IsCopying() bool {
+	return w.Spec.CopyFrom != "" && w.Status.CopiedFrom != w.Spec.CopyFrom
 }
 
 // WorkspaceList is a list of Workspaces.

@@ -113,6 +113,9 @@ func (r *Reconciler) report(ctx context.Context, w *v1beta1.Workspace, f *life.F
 	if f.OwnsClaim() {
 		next.Status.Claim = f.Claim.Name
 	}
+	if f.Copied() {
+		next.Status.CopiedFrom = w.Spec.CopyFrom
+	}
 	if pod := f.Pod; f.NamesPod() {
 		next.Status.Pod = &v1beta1.WorkspacePod{Name: pod.Name, UID: string(pod.UID), Address: pod.Status.PodIP}
 		next.Status.Directory = template.DirectoryIn(pod)

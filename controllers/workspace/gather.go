@@ -92,6 +92,15 @@ func (r *Reconciler) render(ctx context.Context, f *life.Facts) (*template.Objec
 	}
 	settings := r.Settings
 	settings.Subject = "system:serviceaccount:" + f.Workspace.Namespace + ":" + podspec.ServiceAccount
+	if f.Workspace.IsCopying() {
+		source, err := find(ctx, r, f, template.SourceName(f.Workspace), &corev1.Pod{})
+		if err != nil {
+			return nil, err
+		}
+		if source != nil {
+			settings.SourceNode = source.Spec.NodeName
+		}
+	}
 	objects, invalid := template.Render(f.Workspace, t, settings)
 	if invalid != nil {
 		f.TemplateError = invalid.Error()

@@ -428,3 +428,31 @@ func TestSpecOrStatusChangeRequeuesWorkspace(t *testing.T) {
 		})
 	}
 }
+
+func TestFilesOfAnotherWorkspaceAreCopiedOnce(t *testing.T) {
+	copies := func(w *v1beta1.Workspace) { w.Spec.CopyFrom = "w-0" }
+	source := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "parley-workspace-w-0"},
+		Spec: corev1.PodSpec{NodeName: "node-2"}}
+	s, r := begin(t, time.Second, workspace(copies), podTemplate(), source)
+	reconciled(t, r)
+	copier := fakeapi.Read(t, s, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+		Name: "parley-workspace-w-1"}})
+	terms := copier.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	check.Equal(t, "node", []string{"node-2"}, terms[0].MatchFields[0].Values)
+	if !template.IsCopier(copier) {
+		t.Fatalf("the pod is %+v", copier.Spec)
+	}
+	copier.Status.Phase = corev1.PodSucceeded
+	check.OK(t, s.Direct.Status().Update(t.Context(), copier))
+	reconciled(t, r)
+	if st, reason := status(t, s); st.CopiedFrom != "w-0" || reason != v1beta1.ReasonFilesNotCopied {
+		t.Errorf("%s: the status is %+v", reason, st)
+	}
+	reconciled(t, r) // It removes the pod, and creates the other one.
+	if pod := fakeapi.Read(t, s, copier); template.IsCopier(pod) {
+		t.Errorf("the pod copies again: %+v", pod.Spec)
+	}
+	if st, reason := status(t, s); st.CopiedFrom != "w-0" || reason != v1beta1.ReasonPodStarting {
+		t.Errorf("%s: the status is %+v", reason, st)
+	}
+}

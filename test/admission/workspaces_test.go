@@ -92,6 +92,7 @@ func TestUsersMayOnlySuspendWorkspaces(t *testing.T) {
 		{owner, "gives a parameter", patches(w,
 			`{"spec":{"source":{"podTemplateRef":{"parameters":[{"name":"a","value":"b"}]}}}}`), suspendAlone},
 		{owner, "says that it is needed", needs(w), suspendAlone},
+		{owner, "has the files of another one copied", patches(w, `{"spec":{"copyFrom":"another"}}`), suspendAlone},
 		{owner, "gives it to another chat", moves(w), "chatRef cannot change"},
 		{owner, "takes it from its chat", patches(w, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod",
 			"name":"a","uid":"b"}]}}`), suspendAlone},

@@ -142,7 +142,8 @@ func (f *Facts) hasWrongOwner() bool {
 }
 
 func (f *Facts) needsPod() bool {
-	return f.Workspace.DeletionTimestamp.IsZero() && !f.Workspace.Spec.Suspend && !f.isStopped() && f.idleIn() != 0
+	return f.Workspace.DeletionTimestamp.IsZero() && !f.Workspace.Spec.Suspend &&
+		(f.Workspace.IsCopying() || !f.isStopped() && f.idleIn() != 0)
 }
 
 // isStopped reports whether the model has stopped the workspace, and no call has needed it since.

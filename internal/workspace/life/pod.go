@@ -10,10 +10,14 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/pods/podstate"
+	"parley.dev/parley/internal/workspace/template"
 )
 
 // superviseOwn makes the plan for a pod that Parley has created.
 func superviseOwn(f *Facts) Plan {
+	if template.IsCopier(f.Pod) {
+		return superviseCopy(f)
+	}
 	if f.hasEnded() {
 		return working(RemovePod, v1beta1.WorkspacePhaseStopping, v1beta1.ReasonPodLost,
 			"its pod ended and is replaced: "+podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message))

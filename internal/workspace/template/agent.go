@@ -21,8 +21,8 @@ import (
 const (
 	// volumePrefix begins the names of the volumes that Parley adds.
 	volumePrefix = "parley-"
-	// filesVolume has the workspace's files at filesPath, and the agent's state.
-	filesVolume, filesPath = volumePrefix + "files", "files"
+	// filesVolume has the workspace's files, and the agent's state.
+	filesVolume = volumePrefix + "files"
 	// agentRoot is the directory for the volumes of the agent.
 	agentRoot = "/run/parley"
 	// IssuerKeys is the ConfigMap of a namespace with the cluster's issuer and its public keys.
@@ -145,15 +145,14 @@ func (r *rendering) mount(c *corev1.Container) {
 	c.VolumeMounts = append(c.VolumeMounts,
 		corev1.VolumeMount{Name: volumePrefix + "agent", MountPath: protocol.AgentDir, ReadOnly: true},
 		corev1.VolumeMount{Name: volumePrefix + "issuer", MountPath: protocol.IssuerDir, ReadOnly: true},
-		corev1.VolumeMount{Name: filesVolume, MountPath: r.directory, SubPath: filesPath},
+		corev1.VolumeMount{Name: filesVolume, MountPath: r.directory, SubPath: protocol.FilesPath},
 		corev1.VolumeMount{Name: filesVolume, MountPath: protocol.StateDir, SubPath: "state"})
-	files := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	files := corev1.Volume{Name: filesVolume,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 	if r.storage != "" {
-		files = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
-			ClaimName: Name(r.workspace)}}
+		files = claimVolume(filesVolume, Name(r.workspace), false)
 	}
-	r.spec.Volumes = append(r.spec.Volumes,
-		corev1.Volume{Name: filesVolume, VolumeSource: files},
+	r.spec.Volumes = append(r.spec.Volumes, files,
 		corev1.Volume{Name: volumePrefix + "issuer", VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: IssuerKeys}}}},
 		corev1.Volume{Name: volumePrefix + "agent", VolumeSource: r.agentVolume()})
@@ -162,17 +161,21 @@ func (r *rendering) mount(c *corev1.Container) {
 			Name: volumePrefix + "agent", Image: r.settings.Image,
 			Command:      []string{"/workspace-agent", "copy-self", protocol.AgentDir + "/workspace-agent"},
 			VolumeMounts: []corev1.VolumeMount{{Name: volumePrefix + "agent", MountPath: protocol.AgentDir}},
-			// Namespaces with a quota take no container without.
-			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
-					corev1.ResourceMemory: resource.MustParse("16Mi")},
-				Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
-					corev1.ResourceMemory: resource.MustParse("64Mi")},
-			},
+			Resources:    copierResources("16Mi", "64Mi"),
 		}
 		restrict(&copier)
 		copier.SecurityContext.ReadOnlyRootFilesystem = new(true)
 		r.spec.InitContainers = append([]corev1.Container{copier}, r.spec.InitContainers...)
+	}
+}
+
+// copierResources are those of a container that copies: namespaces with a quota take no container without.
+func copierResources(memory, limit string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
+			corev1.ResourceMemory: resource.MustParse(memory)},
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+			corev1.ResourceMemory: resource.MustParse(limit)},
 	}
 }
 

@@ -53,6 +53,8 @@ type Settings struct {
 	Options podspec.WorkspaceOptions
 	// Proxy is in the environment of the commands, unless the template names another one.
 	Proxy podspec.Proxy
+	// SourceNode is the node of the pod that uses the files to copy; empty: none does.
+	SourceNode string
 	// CABundle is a ConfigMap with certificates of authorities, which the commands find at podspec.CAFile; nil: none. It
 	// is optional in each namespace.
 	CABundle *v1beta1.ConfigMapKeyReference
@@ -74,7 +76,12 @@ func (o *Objects) Hash() string {
 
 // Name of the pod and of the claim of a workspace. It follows from the workspace's UID, so that no object can have it
 // before.
-func Name(w *v1beta1.Workspace) string { return "parley-workspace-" + string(w.UID) }
+func Name(w *v1beta1.Workspace) string { return nameOf(string(w.UID)) }
+
+func nameOf(uid string) string { return "parley-workspace-" + uid }
+
+// SourceName is the name of the pod and of the claim of the workspace whose files are copied.
+func SourceName(w *v1beta1.Workspace) string { return nameOf(w.Spec.CopyFrom) }
 
 // Render renders the objects of the workspace. The error says what is wrong with the template or with a value.
 func Render(w *v1beta1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, error) {
@@ -104,6 +111,9 @@ func Render(w *v1beta1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, 
 	}
 	r.harden()
 	r.placeAgent()
+	if w.IsCopying() {
+		r.copyFiles()
+	}
 	return r.objects(t)
 }
 
@@ -111,7 +121,7 @@ func Render(w *v1beta1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, 
 func DirectoryIn(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, m := range c.VolumeMounts {
-			if m.Name == filesVolume && m.SubPath == filesPath {
+			if m.Name == filesVolume && m.SubPath == protocol.FilesPath {
 				return m.MountPath
 			}
 		}

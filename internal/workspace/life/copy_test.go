@@ -1,0 +1,100 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package life
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/check"
+)
+
+func copies(w *v1beta1.Workspace) { w.Spec.CopyFrom = "source" }
+
+func copied(w *v1beta1.Workspace) { copies(w); w.Status.CopiedFrom = "source" }
+
+// copier is the pod that copies the files.
+func copier(age time.Duration, phase corev1.PodPhase, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := pod(age, change...)
+	p.Spec.Containers, p.Status.Phase = []corev1.Container{{Name: "parley-copy"}}, phase
+	return p
+}
+
+// crashed has failed to copy, and is tried again.
+func crashed(p *corev1.Pod) {
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "parley-copy",
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1,
+			Reason: "Error", Message: "no space left on device\n"}}}}
+}
+
+func TestFilesAreCopiedBeforeTheWorkspaceRuns(t *testing.T) {
+	copying := func(says string, after time.Duration) outcome {
+		return waitsFor(v1beta1.ReasonFilesNotCopied, says, after)
+	}
+	for name, c := range map[string]struct {
+		facts Facts
+		want  outcome
+	}{
+		"no pod":           {Facts{Workspace: workspace(copies)}, pends(CreatePod, "being created", 0)},
+		"no pod, and idle": {Facts{Workspace: workspace(copies, old)}, pends(CreatePod, "being created", 0)},
+		"suspended":        {Facts{Workspace: workspace(copies, suspended)}, isStopped("spec.suspend")},
+		"the pod has no node": {
+			Facts{Workspace: workspace(copies), Pod: copier(time.Minute, corev1.PodPending, unscheduled)},
+			starts(v1beta1.ReasonPodStarting, "0/3 nodes", 4*time.Minute)},
+		"the pod does not start": {
+			Facts{Workspace: workspace(copies), Pod: copier(StartPatience, corev1.PodPending, unscheduled)},
+			fails(v1beta1.ReasonPodNotStarting, "0/3 nodes", 0)},
+		"the pod copies": {
+			// Its container has no probe, and so it is ready.
+			Facts{Workspace: workspace(copies), Pod: copier(10*time.Minute, corev1.PodRunning, isReady)},
+			copying("being copied in Pod pod", 20*time.Minute)},
+		"the copy takes too long": {
+			Facts{Workspace: workspace(copies), Pod: copier(CopyPatience, corev1.PodRunning, isReady)},
+			fails(v1beta1.ReasonFilesNotCopied, "not copied within 30m0s", 0)},
+		"the copy failed": {
+			Facts{Workspace: workspace(copies), Pod: copier(time.Minute, corev1.PodRunning, crashed)},
+			fails(v1beta1.ReasonFilesNotCopied, "retried: Error: no space left on device", 0)},
+		"the pod was evicted": {
+			Facts{Workspace: workspace(copies), Pod: copier(time.Minute, corev1.PodFailed, ended)},
+			replaces("low on memory")},
+		"the pod has copied": {
+			Facts{Workspace: workspace(copies), Pod: copier(time.Minute, corev1.PodSucceeded)},
+			copying("its files are copied", 0)},
+		"the status says so": {
+			Facts{Workspace: workspace(copied), Pod: copier(time.Minute, corev1.PodSucceeded)},
+			stops(RemovePod, "that copied its files", 0)},
+		"the copy is canceled": {
+			Facts{Workspace: workspace(), Pod: copier(time.Minute, corev1.PodRunning, isReady)},
+			stops(RemovePod, "that copied its files", 0)},
+		"copied, and idle": {Facts{Workspace: workspace(copied, old)}, isStopped("it is idle")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.facts.Now = now
+			c.want.check(t, Decide(&c.facts))
+		})
+	}
+}
+
+func TestOnlyAnEndedCopierHasCopied(t *testing.T) {
+	for name, f := range map[string]Facts{
+		"it runs":                {Pod: copier(0, corev1.PodRunning)},
+		"it failed":              {Pod: copier(0, corev1.PodFailed)},
+		"it is no copier":        {Pod: pod(0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
+		"it is another's":        {Pod: copier(0, corev1.PodSucceeded, foreign)},
+		"there is none":          {},
+		"it copied another time": {Pod: copier(0, corev1.PodSucceeded), Workspace: workspace()},
+	} {
+		if f.Workspace == nil {
+			f.Workspace = workspace(copies)
+		}
+		check.Equal(t, name, false, f.Copied())
+	}
+	done := Facts{Workspace: workspace(copies), Pod: copier(0, corev1.PodSucceeded)}
+	check.Equal(t, "it ended", true, done.Copied())
+	check.Equal(t, "ready", metav1.ConditionUnknown, Decide(&done).Summary.Ready)
+}
