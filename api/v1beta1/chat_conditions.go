@@ -78,6 +78,10 @@ const (
 	// message has its name, or the API server refuses it; the message contains its words. For the first 10 s it is Unknown
 	// and Reconciling. It is checked again every minute.
 	ReasonForkRejected ConditionReason = "ForkRejected"
+	// ReasonForkFilesNotCopied surfaces in Ready (Unknown) and Reconciling (True) while a fork waits for the files of
+	// the source's workspace. It is False and Stalled if they cannot be copied, or are not within 30 minutes; the message
+	// has the cause. It is retried. Set spec.fork.workspace to None to begin without the files.
+	ReasonForkFilesNotCopied ConditionReason = "ForkFilesNotCopied"
 	// ReasonRestoring surfaces in Ready (Unknown) and Reconciling (True) until the chat is restored from a backup.
 	ReasonRestoring ConditionReason = "Restoring"
 	// ReasonWaitingForEdit surfaces in Ready (Unknown) and Reconciling (True) while the chat only waits for a message that

@@ -63,10 +63,10 @@ type ChatSpec struct {
 	Prompt string `json:"prompt,omitempty"`
 
 	// fork makes the chat continue another chat of the namespace from one of its messages: it begins with a copy of the
-	// history up to that message, and continues with its prompt and its messages. Only the conversation is copied: no
-	// settings, no workspace and no sub-chats. It requires permission to read that chat and its messages, and to create
-	// messages. It cannot change.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="fork cannot change: create a new chat"
+	// history up to that message, and continues with its prompt and its messages. Only the conversation is copied, and the
+	// files of the workspace if fork.workspace is Copy: no settings and no sub-chats. It requires permission to read that
+	// chat and its messages, and to create messages. It cannot change, except that workspace can become None.
+	// +kubebuilder:validation:XValidation:rule="self.chat == oldSelf.chat && self.message == oldSelf.message && (!has(self.workspace) || self.workspace == 'None' || (has(oldSelf.workspace) && self.workspace == oldSelf.workspace))",message="fork cannot change, except that its workspace can become None: create a new chat"
 	// +optional
 	Fork *ForkSource `json:"fork,omitempty"`
 
@@ -144,7 +144,24 @@ type ForkSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Message string `json:"message"`
+
+	// workspace is Copy if the fork's workspace begins with the files of that chat's workspace. Both need storage. The
+	// fork begins when the files are copied; if that does not work, None lets it begin without them. It requires
+	// permission to get workspaces/changes of that chat. Default: None.
+	// +optional
+	Workspace ForkWorkspace `json:"workspace,omitempty"`
 }
+
+// ForkWorkspace is what a fork's workspace begins with.
+// +kubebuilder:validation:Enum=None;Copy
+type ForkWorkspace string
+
+const (
+	// ForkWorkspaceNone means that the workspace begins without files.
+	ForkWorkspaceNone ForkWorkspace = "None"
+	// ForkWorkspaceCopy means that the workspace begins with a copy of the files of the source's workspace.
+	ForkWorkspaceCopy ForkWorkspace = "Copy"
+)
 
 // Chat is a conversation with a model. Apply one with a prompt and wait for condition Ready; continue with
 // ChatMessages.

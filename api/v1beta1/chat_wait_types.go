@@ -39,7 +39,7 @@ const (
 	WaitForQuota WaitFor = "Quota"
 	// WaitForPod ends when the generation pod is ready.
 	WaitForPod WaitFor = "Pod"
-	// WaitForWorkspace ends when the workspace is ready.
+	// WaitForWorkspace ends when the workspace is ready, or has the files that a fork begins with.
 	WaitForWorkspace WaitFor = "Workspace"
 	// WaitForMCPServers ends when MCP servers are ready, or after a minute.
 	WaitForMCPServers WaitFor = "MCPServers"

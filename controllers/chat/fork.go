@@ -69,7 +69,11 @@ func (r *Reconciler) fork(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if waits, err := r.actuator.yetToBegin(ctx, s.facts.Chat); err != nil || !waits {
 		return ctrl.Result{}, err
 	}
-	copied, err := r.forker.copy(ctx, s.facts.Chat)
+	var copied *plan.Fork
+	err := r.copyWorkspace(ctx, s)
+	if err == nil {
+		copied, err = r.forker.copy(ctx, s.facts.Chat)
+	}
 	if why, ok := errors.AsType[*problemError](err); ok {
 		return r.reportForking(ctx, s, &why.ForkProblem)
 	}
@@ -170,17 +174,27 @@ func (f *forker) copyFiles(ctx context.Context, source, chat *v1beta1.Chat, mess
 	return nil
 }
 
+// source reads the chat that the fork continues.
+func (f *forker) source(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, error) {
+	var source v1beta1.Chat
+	name := chat.Spec.Fork.Chat
+	err := f.live.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: name}, &source)
+	if apierrors.IsNotFound(err) {
+		return nil, problem(v1beta1.ReasonForkSourceNotFound,
+			"Chat %s, which spec.fork names, does not exist: create it, or create a fork of another chat", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading chat %s: %w", name, err)
+	}
+	return &source, nil
+}
+
 // read reads the history to copy, as the API server has it.
 func (f *forker) read(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, *plan.Fork, error) {
 	from := chat.Spec.Fork
-	var source v1beta1.Chat
-	err := f.live.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: from.Chat}, &source)
-	if apierrors.IsNotFound(err) {
-		return nil, nil, problem(v1beta1.ReasonForkSourceNotFound,
-			"Chat %s, which spec.fork names, does not exist: create it, or create a fork of another chat", from.Chat)
-	}
+	source, err := f.source(ctx, chat)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading chat %s: %w", from.Chat, err)
+		return nil, nil, err
 	}
 	if source.Annotations[v1beta1.AnnotationRedacting] != "" {
 		return nil, nil, problem(v1beta1.ReasonForking, "Text is being removed from chat %s: the fork waits for the end",
@@ -191,7 +205,7 @@ func (f *forker) read(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, *
 		client.MatchingFields{"spec.chatRef.name": from.Chat}); err != nil {
 		return nil, nil, fmt.Errorf("listing the messages of chat %s: %w", from.Chat, err)
 	}
-	fork, err := plan.ForkOf(chat, &source, list.Items)
+	fork, err := plan.ForkOf(chat, source, list.Items)
 	if edited, ok := errors.AsType[*plan.EditedError](err); ok {
 		return nil, nil, problem(v1beta1.ReasonForking, "Message %s of chat %s was edited: the fork waits until that chat "+
 			"continues from there", edited.Message, from.Chat)
@@ -200,7 +214,7 @@ func (f *forker) read(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, *
 		return nil, nil, problem(v1beta1.ReasonForkSourceNotFound, "The history of chat %s does not have message %s, which "+
 			"spec.fork names: create a fork of a message with the state Committed, or of a reply", from.Chat, from.Message)
 	}
-	return &source, fork, nil
+	return source, fork, nil
 }
 
 // each does something with each of the messages, a few at once, and returns the first error.

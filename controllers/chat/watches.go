@@ -51,6 +51,7 @@ import (
 //   - GenerationPodRejected, PromptRejected: its own time, because no event reports the cause of the refusal; its
 //     messages.
 //   - Forking, ForkSourceNotFound, ForkRejected: its own time.
+//   - ForkFilesNotCopied: the Workspace's status; its own time, for the source.
 //   - PromptNameConflict: the removal of the message that has the name; before it, the end of the first 10 seconds.
 //   - BudgetReached: its own spec and those of the chats above; their ChatClasses.
 //   - ModelPriceMissing: the same, and every ChatModelConfig.

@@ -70,7 +70,7 @@ func (a *actuator) needWorkspace(ctx context.Context, root *v1beta1.Chat) (*v1be
 	var w v1beta1.Workspace
 	err := a.client.Get(ctx, client.ObjectKeyFromObject(root), &w)
 	if apierrors.IsNotFound(err) {
-		return a.createWorkspace(ctx, root)
+		return a.createWorkspace(ctx, root, "")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading workspace %s: %w", root.Name, err)
@@ -89,13 +89,15 @@ func (a *actuator) needWorkspace(ctx context.Context, root *v1beta1.Chat) (*v1be
 	return &w, nil
 }
 
-// createWorkspace creates the workspace of the chat, which owns it.
-func (a *actuator) createWorkspace(ctx context.Context, root *v1beta1.Chat) (*v1beta1.Workspace, error) {
+// createWorkspace creates the workspace of the chat, which owns it. It begins with the files of the workspace of the
+// UID copyFrom, if that is set.
+func (a *actuator) createWorkspace(ctx context.Context, root *v1beta1.Chat, copyFrom string) (*v1beta1.Workspace,
+	error) {
 	w := &v1beta1.Workspace{
 		ObjectMeta: metav1.ObjectMeta{Namespace: root.Namespace, Name: root.Name, OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(root, v1beta1.GroupVersion.WithKind("Chat"))}},
 		Spec: v1beta1.WorkspaceSpec{ChatRef: v1beta1.ChatReference{Name: root.Name}, Source: *root.WorkspaceSource(),
-			NeededAt: neededAt(root, a.now())},
+			CopyFrom: copyFrom, NeededAt: neededAt(root, a.now())},
 	}
 	err := a.client.Create(ctx, w)
 	if apierrors.IsAlreadyExists(err) {

@@ -73,15 +73,34 @@ func TestForksAreForReadersOfTheirSource(t *testing.T) {
 		{reader, "continues a chat without the right to write to it", creates(forkOf("a")), "may not create chatmessages"},
 		{chatter, "continues a chat", creates(forkOf("a")), ""},
 	})
+	withFiles, narrow := forkOf("a"), actor{name: "writer"}
+	withFiles.Spec.Fork.Workspace = v1beta1.ForkWorkspaceCopy
+	grant(t, narrow, rbacv1.PolicyRule{APIGroups: []string{v1beta1.GroupVersion.Group},
+		Resources: []string{"chats", "chatmessages"}, Verbs: []string{"create", "get", "list"}})
+	awaitAllowed(t.Context(), t, narrow, func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, forkOf("a"))
+	})
 	both, changed := forkOf("a"), forkOf("a")
 	both.Spec.ParentRef = &v1beta1.ChatReference{Name: "b"}
 	mustCreate(t, chatter, changed)
+	copies := withFiles.DeepCopy()
+	copies.Name = unique("chat")
+	mustCreate(t, chatter, copies)
 	try(t, []write{
+		{chatter, "names another workspace",
+			updates(copies, func(c *v1beta1.Chat) { c.Spec.Fork.Chat, c.Spec.Fork.Workspace = "b", "" }), "fork cannot change"},
+		{chatter, "cancels the copy of files", updates(copies, func(c *v1beta1.Chat) { c.Spec.Fork.Workspace = "" }), ""},
 		{chatter, "starts a sub-chat as a fork", creates(both), "a sub-chat cannot be a fork"},
 		{chatter, "takes the source from a fork",
 			updates(changed, func(c *v1beta1.Chat) { c.Spec.Fork = nil }), "fork can only be given"},
 		{chatter, "changes the source of a fork",
 			updates(changed, func(c *v1beta1.Chat) { c.Spec.Fork.Message = "y" }), "fork cannot change"},
+		{narrow, "copies files that it may not see", creates(withFiles), "may not see the files"},
+		{chatter, "copies files", creates(withFiles), ""},
+		{chatter, "has files copied later",
+			updates(changed, func(c *v1beta1.Chat) { c.Spec.Fork.Workspace = v1beta1.ForkWorkspaceCopy }), "fork cannot change"},
+		{chatter, "says None where nothing is said",
+			updates(changed, func(c *v1beta1.Chat) { c.Spec.Fork.Workspace = v1beta1.ForkWorkspaceNone }), ""},
 	})
 }
 

@@ -254,3 +254,27 @@ func TestCommandSurvivesGenerationPodAndRunsOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestForkWorkspaceHasFilesOfItsSource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "notes/one.txt", "content": "remember me\n"}),
+		run("touch -d '2020-01-02 03:04:05' notes/one.txt && ln -s notes/one.txt link && mkfifo pipe")))
+	chat := w.newStoredChat("c", asItIs)
+	w.ready("c", 6)
+	claim, volume := w.storage("c")
+
+	// The source still runs: its volume is mounted twice.
+	w.script(works(run("cat link && stat -c %Y notes/one.txt && ls && echo changed > link")))
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("f"), Spec: v1beta1.ChatSpec{Prompt: "Continue.",
+		Workspace: chat.Spec.Workspace, Fork: &v1beta1.ForkSource{Chat: "c", Message: w.chat("c").Status.History.Head,
+			Workspace: v1beta1.ForkWorkspaceCopy}}})
+	w.ready("f", 10)
+	check.Equal(t, "files of the fork", "remember me\n1577934245\nlink\nnotes\n", w.executed(w.results("f")[2]).Output)
+	kept, err := w.exec(w.workspace("c").Status.Pod.Name, "tools", "cat /workspace/link")
+	check.OK(t, err)
+	check.Equal(t, "file of the source", "remember me\n", kept)
+
+	check.OK(t, c.Delete(t.Context(), chat))
+	w.eventually("the fork does not keep the source's storage", func() bool { return w.gone(claim) && w.gone(volume) })
+	w.has("link", "changed\n")
+}

@@ -32,6 +32,7 @@ var waits = map[v1beta1.ConditionReason]v1beta1.WaitFor{
 	v1beta1.ReasonRestoring:             v1beta1.WaitForRestore,
 	v1beta1.ReasonForkSourceNotFound:    v1beta1.WaitForChat,
 	v1beta1.ReasonForkRejected:          v1beta1.WaitForMessage,
+	v1beta1.ReasonForkFilesNotCopied:    v1beta1.WaitForWorkspace,
 }
 
 // blocks is the same for errors that keep an idle chat from taking its message up, or hold work that is under way.

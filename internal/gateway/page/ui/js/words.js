@@ -11,7 +11,7 @@ const REASONS = {
   Interrupting: 'stops', RequiresAction: 'waits for you', Interrupted: 'interrupted', Suspended: 'suspended',
   WaitingForCapacity: 'waits for capacity', WaitingForModel: 'waits for the model',
   BudgetReached: 'has reached its budget', ModelPriceMissing: 'waits for a price',
-  WaitingForSubChats: 'waits for sub-chats', WaitingForEdit: 'waits for an edit',
+  WaitingForSubChats: 'waits for sub-chats', WaitingForEdit: 'waits for an edit', ForkFilesNotCopied: 'waits for files',
   WaitingForWorkspace: 'waits for its workspace', WaitingForMCPServers: 'waits for MCP servers', Archived: 'archived',
   Archiving: 'is being archived', StoppedAfterTool: 'ended with a tool', MaxStepsReached: 'ended after its last step',
   MaxTokensReached: 'has a reply that was cut', Refused: 'was refused an answer',
