@@ -5,7 +5,9 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,8 +16,9 @@ import (
 )
 
 type forkOptions struct {
-	new newOptions
-	at  string
+	new           newOptions
+	at            string
+	copyWorkspace bool
 }
 
 func newFork(o *options) *cobra.Command {
@@ -28,11 +31,16 @@ func newFork(o *options) *cobra.Command {
 			"once, and the reply is shown as with send; TEXT - reads standard input. Without a TEXT it waits for a message, " +
 			"unless the history ends with a message of a person or results of tools, which are answered again. If NAME ends " +
 			"with a hyphen, the API server completes it; without a NAME it completes CHAT-.\n\nWorkspace, service account, " +
-			"and MCP servers with headers from Secrets are not copied; a remark on standard error names them.",
+			"and MCP servers with headers from Secrets are not copied; a remark on standard error names them. With " +
+			"--copy-workspace, the chat has a workspace like that of CHAT, with a copy of its files, and begins when they are " +
+			"copied.",
 		Example: "  kubectl chat fork triage\n" +
 			"  kubectl chat fork triage triage-2 --at triage-5-1 --model large \"Is there another way?\"",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.copyWorkspace && f.new.workspace != "" {
+				return usageError{errors.New("--workspace and --copy-workspace exclude each other")}
+			}
 			s, err := o.connect(outputsOf(f.new.noFollow || len(args) < 3 && len(f.new.files) == 0)...)
 			if err != nil {
 				return err
@@ -44,6 +52,7 @@ func newFork(o *options) *cobra.Command {
 	f.new.addFollowFlag(cmd)
 	cmd.Flags().StringVar(&f.at, "at", "", "the last message to copy; default: the newest")
 	cmd.Flags().StringVar(&f.new.workspace, "workspace", "", "the PodTemplate of a new workspace; default: none")
+	cmd.Flags().BoolVar(&f.copyWorkspace, "copy-workspace", false, "copy the workspace of CHAT, which needs storage")
 	return cmd
 }
 
@@ -53,6 +62,13 @@ func (f *forkOptions) run(ctx context.Context, s *session, args []string) error 
 		return err
 	}
 	spec, omitted := forkSpec(source)
+	if f.copyWorkspace {
+		if spec.Workspace, err = workspaceLike(source); err != nil {
+			return err
+		}
+		spec.Fork.Workspace = v1beta1.ForkWorkspaceCopy
+		omitted = slices.DeleteFunc(omitted, func(what string) bool { return what == omittedWorkspace })
+	}
 	if spec.Fork.Message, err = f.lastMessage(ctx, s, source); err != nil {
 		return err
 	}
@@ -89,6 +105,23 @@ func (f *forkOptions) lastMessage(ctx context.Context, s *session, source *v1bet
 	return f.at, nil
 }
 
+const omittedWorkspace = "workspace"
+
+// workspaceLike is what a workspace with the same files is made from: the template that the model chose, if it was to
+// choose. Nil: that of the ChatClass.
+func workspaceLike(source *v1beta1.Chat) (*v1beta1.WorkspaceSource, error) {
+	if source.Spec.Workspace == nil {
+		return nil, nil
+	}
+	like := source.WorkspaceSource().DeepCopy()
+	if !like.HasStorage() {
+		return nil, fmt.Errorf("the workspace of chat %s has no files in storage that could be copied: leave out "+
+			"--copy-workspace", source.Name)
+	}
+	like.PodTemplateSelector = nil
+	return like, nil
+}
+
 // forkSpec has the settings of a chat, without what gives access to something else than the conversation: that is the
 // decision of who creates the fork.
 func forkSpec(source *v1beta1.Chat) (spec v1beta1.ChatSpec, omitted []string) {
@@ -96,7 +129,7 @@ func forkSpec(source *v1beta1.Chat) (spec v1beta1.ChatSpec, omitted []string) {
 	spec = v1beta1.ChatSpec{ChatClassName: from.ChatClassName, Mode: from.Mode, Output: from.Output,
 		ChatSettings: from.ChatSettings, Fork: &v1beta1.ForkSource{Chat: source.Name}}
 	if spec.Workspace != nil {
-		omitted = append(omitted, "workspace")
+		omitted = append(omitted, omittedWorkspace)
 	}
 	if spec.Kubernetes != nil {
 		omitted = append(omitted, "kubernetes")

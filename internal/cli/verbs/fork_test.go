@@ -39,3 +39,26 @@ func TestForkTakesSettingsButNoAccess(t *testing.T) {
 	}
 	p.run("fork", "triage", "third", "--at", "unknown").exits(exitNotFound, "unknown")
 }
+
+func TestForkCopiesTheWorkspace(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "one")
+	p.get(p.chat)
+	storage := &v1beta1.WorkspaceStorage{Size: "1Gi"}
+	p.chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateSelector: &v1beta1.WorkspaceTemplateSelector{
+		Storage: storage}, IdleSeconds: new(int32(60))}
+	p.update(p.chat)
+	p.run("fork", "triage", "early", "--copy-workspace").exits(exitFailed, "has no files in storage")
+	p.chat.Status.Workspace = &v1beta1.ChatWorkspaceStatus{
+		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
+	p.updateStatus(p.chat)
+	c := p.run("fork", "triage", "other", "--copy-workspace")
+	c.shows("chat.parley.dev/other created\n")
+	check.Equal(t, "remarks", "", c.errOut.String())
+	forked := p.created("other").Spec
+	check.Equal(t, "files", v1beta1.ForkWorkspaceCopy, forked.Fork.Workspace)
+	check.Equal(t, "workspace", v1beta1.WorkspaceSource{IdleSeconds: new(int32(60)),
+		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go", Storage: storage}}, *forked.Workspace)
+	p.run("fork", "triage", "both", "--copy-workspace", "--workspace", "go").exits(exitUsage, "exclude each other")
+}
