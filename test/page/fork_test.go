@@ -40,3 +40,31 @@ func TestForkContinuesFromAReply(t *testing.T) {
 		return strings.Contains(encoded(s.wasAsked("POST " + chats)["spec"]), `"message":"m-3"`)
 	})
 }
+
+func TestForkMayCopyTheFilesOfAWorkspace(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Why?"), assistant(1, text("Because.")), status("Waiting", "Answered", 2, nil))
+	s.answer("GET "+chats+"/triage", http.StatusOK, fields{"spec": fields{"prompt": "Why?", "workspace": fields{
+		"idleSeconds": 60, "podTemplateSelector": fields{"storage": fields{}}}}, "status": fields{
+		"history": fields{"head": "m-1"}, "workspace": fields{"podTemplateRef": fields{"name": "go"}}}})
+	p := s.opened(t)
+	for _, c := range []struct{ choose, want string }{
+		{"", `{"fork":{"chat":"triage","message":"m-1"}}`},
+		{"document.querySelector('dialog input').click()", `{"fork":{"chat":"triage","message":"m-1","workspace":"Copy"},` +
+			`"workspace":{"idleSeconds":60,"podTemplateRef":{"name":"go","storage":{}}}}`},
+	} {
+		p.Until("the reply is shown", "location.hash.endsWith('/triage') && "+
+			"document.querySelector('article.assistant [title^=Continue]')")
+		p.Do("document.querySelector('article.assistant [title^=Continue]').click()")
+		p.Sees("dialog label", "Copy the files of the workspace")
+		if c.choose != "" {
+			p.Do(c.choose)
+		}
+		p.Click("dialog button", "Continue")
+		waitFor(t, "a fork with the spec "+c.want, func() bool {
+			return encoded(s.wasAsked("POST " + chats)["spec"]) == c.want
+		})
+		p.Until("the fork is open", "!location.hash.endsWith('/triage')")
+		p.Click("#chats a", "triage")
+	}
+}

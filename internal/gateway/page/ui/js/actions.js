@@ -4,7 +4,7 @@
 // What can be done with a chat, from its head and from the list.
 
 import { ask, create, inNamespace, newName, ofChat } from './api.js';
-import { confirmed, promptFor } from './dialogs.js';
+import { chosen, confirmed, promptFor } from './dialogs.js';
 import { copyText, toast } from './dom.js';
 import { asMarkdown } from './export.js';
 import { save } from './files.js';
@@ -56,9 +56,13 @@ export class ChatActions {
       const { spec = {}, status } = await ask('GET', this.path);
       const last = message ?? status?.history?.head;
       if (!last) throw new Error('The chat has no messages to continue from.');
+      const workspace = storedWorkspace(spec.workspace, status?.workspace?.podTemplateRef);
+      const copies = workspace && await chosen('Continue in another chat', 'Copy the files of the workspace', 'Continue');
+      if (copies === null) return undefined;
       const name = newName(this.chat.slice(0, 180));
-      const { settings, omitted } = forkSettings(spec);
-      await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, fork: { chat: this.chat, message: last } } });
+      const { settings, omitted } = forkSettings(copies ? { ...spec, workspace: undefined } : spec);
+      await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, ...(copies && { workspace }),
+        fork: { chat: this.chat, message: last, ...(copies && { workspace: 'Copy' }) } } });
       toast(omitted.length ? `The fork has the settings of the chat, but not: ${omitted.map(plain).join(', ')}.` : 'The fork has the settings of the chat.');
       return name;
     });
@@ -103,4 +107,10 @@ function forkSettings({ prompt, title, parentRef, archived, suspend, retention, 
   const open = mcpServers.filter((server) => !secret.includes(server));
   return { settings: { ...settings, ...(open.length && { mcpServers: open }) },
     omitted: [...(workspace ? ['workspace'] : []), ...(kubernetes ? ['kubernetes'] : []), ...secret.map(({ name }) => `MCP server ${name}`)] };
+}
+
+/** What a workspace with the same files is made from: its template, or the one that the model chose. Undefined: they are not in storage. */
+function storedWorkspace({ podTemplateRef, podTemplateSelector, ...rest } = {}, decided) {
+  const ref = podTemplateSelector ? decided && { ...decided, storage: podTemplateSelector.storage } : podTemplateRef;
+  return ref?.storage && { ...rest, podTemplateRef: ref };
 }

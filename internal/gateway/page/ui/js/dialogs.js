@@ -43,6 +43,18 @@ export function promptFor(title, label, value) {
   });
 }
 
+/** @param {string} title @param {string} label of the choice @param {string} yes @returns {Promise<boolean|null>} null: nothing is to be done */
+export function chosen(title, label, yes) {
+  return new Promise((resolve) => {
+    const field = el('input', { type: 'checkbox' });
+    const form = el('form', { method: 'dialog' }, el('label', { class: 'check' }, field, ` ${label}`), el('div', { class: 'row' },
+      el('button', { class: 'primary' }, yes), button('Cancel', () => shown.close())));
+    const shown = dialog(title, form);
+    form.addEventListener('submit', () => resolve(field.checked));
+    shown.addEventListener('close', () => resolve(null));
+  });
+}
+
 /** What a list that people type names, with commas or spaces between. */
 const namesIn = (field) => field.value.split(/[\s,]+/).filter(Boolean);
 
