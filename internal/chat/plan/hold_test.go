@@ -91,6 +91,10 @@ func TestWaitingChatWithHeldMessage(t *testing.T) {
 		"an earlier one is edited": {func(w *world) {
 			w.pass(func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} })
 		}, "Running v3 a/1 1:GenerateAssistant []"},
+		"an earlier one is edited when the hold expires": {func(w *world) {
+			w.now = w.now.Add(time.Minute)
+			w.pass(func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} })
+		}, "Running v3 a/1 1:GenerateAssistant []"},
 		"the chat is archived": {func(w *world) { w.pass(func(f *Facts) { f.Archive = true }) },
 			"Waiting v2 c-1-1/2 - []"},
 		"the context is cleared": {func(w *world) { w.ask(v1beta1.RequestClear) }, "Waiting v3 c-1-1/2 - [b]"},
@@ -103,6 +107,30 @@ func TestWaitingChatWithHeldMessage(t *testing.T) {
 			w.want(c.want)
 		})
 	}
+}
+
+func TestReleasedInterruptingMessageIsAnswered(t *testing.T) {
+	w := newWorld(t).say("a").cutIn("b", "c").hold(time.Minute, "b", "c").answer(chattest.Says("hi"))
+	w.later(time.Minute).want("Running v3 b/3 1:GenerateAssistant [c]")
+}
+
+func TestReleasedMessagesAreQueuedAboveLimit(t *testing.T) {
+	w := newWorld(t).say("a").say("b", "c", "d").hold(time.Minute, "b", "c", "d").answer(chattest.Says("hi"))
+	w.chat.Spec.Limits = &v1beta1.ChatLimits{MaxQueue: new(int32(1))}
+	w.later(time.Minute).want("Running v3 b/3 1:GenerateAssistant [c d]")
+	if len(w.last.Rejected) > 0 {
+		t.Errorf("rejected are %+v", w.last.Rejected)
+	}
+}
+
+func TestMessageReleasedBeforeAnEditStaysQueued(t *testing.T) {
+	w := waitsForEdit(t)
+	w.now = w.now.Add(time.Minute)
+	w.pass(func(f *Facts) {
+		f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}}
+		f.Truncated = &Truncated{Head: "a", Length: 1}
+	}).want("Waiting v3 a/1 - [b]")
+	w.pass(nil).want("Running v4 b/2 1:GenerateAssistant []")
 }
 
 func TestMessageReleasedWithoutModelLeavesTheQueue(t *testing.T) {

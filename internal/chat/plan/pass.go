@@ -61,6 +61,7 @@ var steps = []func(*pass) error{
 	takeResults,
 	expireAction,
 	// Messages are taken up in the order of their creation: those in the queue came first.
+	takeReleased,
 	promoteQueued,
 	takeOpenMessages,
 	// Results that waited for decisions have nothing to wait for where a step before this has given the calls up.

@@ -17,7 +17,7 @@ func dropDeletedQueued(p *pass) error {
 		return nil
 	}
 	for _, queued := range slices.Clone(p.status().Queue) {
-		if slices.ContainsFunc(p.facts.Queued, func(m Message) bool { return m.Name == queued.Name }) {
+		if isThere(p, queued.Name) {
 			continue
 		}
 		if err := p.fire(machine.DeleteQueued, subject{message: queued.Name}); err != nil {
@@ -27,10 +27,18 @@ func dropDeletedQueued(p *pass) error {
 	return nil
 }
 
+// isThere reports whether the queued message exists.
+func isThere(p *pass, queued string) bool {
+	return slices.ContainsFunc(p.facts.Queued, func(m Message) bool { return m.Name == queued })
+}
+
 // takeOpenMessages takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is
 // room.
 func takeOpenMessages(p *pass) error {
-	for _, message := range openMessages(p) {
+	if editIsNext(p) {
+		return nil
+	}
+	for _, message := range p.facts.Open {
 		if heldUntil(p, message) != nil {
 			continue
 		}
@@ -64,14 +72,9 @@ func isDeferred(p *pass, message Message) bool {
 	return p.facts.Archive || p.status().Archived || p.idle() && blockedBy(p, message) != nil
 }
 
-// openMessages are the messages that may be taken up. An edit that is left to the next pass comes before them: it
-// would take them along with the rest of the queue.
-func openMessages(p *pass) []Message {
-	if p.facts.Truncated != nil && p.facts.Edited != nil {
-		return nil
-	}
-	return p.facts.Open
-}
+// editIsNext reports whether an edit is left to the next pass. No message is taken up before it: the edit supersedes
+// the queue.
+func editIsNext(p *pass) bool { return p.facts.Truncated != nil && p.facts.Edited != nil }
 
 func queueFull(p *pass, message string) Rejection {
 	return Rejection{message, v1beta1.ReasonQueueFull, fmt.Sprintf(
