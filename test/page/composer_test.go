@@ -337,6 +337,10 @@ func TestQueuedMessageIsHeldWhileItIsEdited(t *testing.T) {
 	s.chat("triage", user(0, "Hi."), status("Running", "Generating", 1, fields{"attempt": 1}), queue(nil))
 	s.answer("GET "+message, http.StatusOK, fields{"metadata": fields{"uid": "u1", "generation": 1,
 		"resourceVersion": "5"}, "spec": fields{"content": "And why"}})
+	held := func(until string) fields {
+		return fields{"metadata": fields{"annotations": fields{"parley.dev/hold-until": until}}}
+	}
+	s.answer("PUT "+message+"/hold", http.StatusOK, held("12:05"))
 	p := s.opened(t, renewals)
 	p.Click("#queue button", "Edit")
 	p.Until("the editor is open", "document.querySelector('#queue .editor')")
@@ -344,13 +348,33 @@ func TestQueuedMessageIsHeldWhileItIsEdited(t *testing.T) {
 		t.Errorf("it is held %d times", n)
 	}
 	s.chat("triage", queue(noon))
+	s.answer("PUT "+message+"/hold", http.StatusOK, held("12:07"))
 	p.Do("renew()")
 	waitFor(t, "it is held again", func() bool { return s.times("PUT "+message+"/hold") == 2 })
 	p.Key("Escape")
 	p.Sees("#queue .badge", "is being edited")
-	s.wasAsked("DELETE " + message + "/hold")
+	if got := s.wasAsked("DELETE " + message + "/hold"); got["heldUntil"] != "12:07" {
+		t.Errorf("it is released with %v", got)
+	}
 	s.chat("triage", queue(nil))
 	p.Gone("#queue .badge", "is being edited")
+
+	p.Click("#queue button", "Edit")
+	p.Until("the editor is open", "document.querySelector('#queue .editor')")
+	answers := make(chan struct{})
+	s.mu.Lock()
+	s.answers["PUT "+message+"/hold"] = func() (int, any) { <-answers; return http.StatusOK, held("12:09") }
+	s.mu.Unlock()
+	p.Do("renew()")
+	waitFor(t, "it is held again", func() bool { return s.times("PUT "+message+"/hold") == 4 })
+	p.Type("#queue .editor textarea", "!")
+	p.Key("Enter")
+	p.Until("it is saved", "document.querySelector('#queue .editor button.primary').disabled")
+	close(answers)
+	if got := s.wasAsked("PATCH " + message); got["heldUntil"] != "12:09" {
+		t.Errorf("saved is %v", got)
+	}
+	p.Gone("#queue .editor", "Save")
 
 	s.answer("PUT "+message+"/hold", http.StatusForbidden, refusal("Forbidden", "you may not"))
 	p.Click("#queue button", "Edit")

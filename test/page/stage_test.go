@@ -84,6 +84,9 @@ func always(answer any) func() (int, any) { return func() (int, any) { return ht
 func (s *stage) operate(w http.ResponseWriter, r *http.Request) {
 	a := asked{what: r.Method + " " + r.URL.Path, body: map[string]any{}}
 	_ = json.NewDecoder(r.Body).Decode(&a.body) // or there is none
+	for key := range r.URL.Query() {
+		a.body[key] = r.URL.Query().Get(key)
+	}
 	s.mu.Lock()
 	s.asked = append(s.asked, a)
 	answer, down := s.answers[a.what], s.down

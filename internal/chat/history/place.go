@@ -4,6 +4,8 @@
 package history
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
@@ -92,6 +94,14 @@ func recorded(chat *v1beta1.Chat, m *v1beta1.ChatMessage) *v1beta1.CommittedMess
 // Is reports whether the commit is of that message, and not of an earlier one of its name.
 func Is(commit *v1beta1.CommittedMessage, m *v1beta1.ChatMessage) bool {
 	return commit.Message == m.Name && (commit.UID == "" || commit.UID == string(m.UID))
+}
+
+// Waits reports whether the chat has not started the message. The state of the message is some seconds old.
+func Waits(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
+	if commit := RecordedBy(chat, m.Name); commit != nil && Is(commit, m) {
+		return false
+	}
+	return slices.Contains([]v1beta1.MessageState{"", v1beta1.MessagePending, v1beta1.MessageQueued}, m.Status.State)
 }
 
 // Follows reports whether the generated message of the chat follows the message, with nothing generated in between.

@@ -19,9 +19,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -60,6 +60,9 @@ func newEdit(o *options) *cobra.Command {
 		},
 	}
 }
+
+// holdTimeout limits a request that holds or releases a message.
+const holdTimeout = 10 * time.Second
 
 func anyMessage(*v1beta1.ChatMessage) bool { return true }
 func isEditable(m *v1beta1.ChatMessage) bool {
@@ -108,29 +111,54 @@ func changeMessage(ctx context.Context, s *session, read *v1beta1.ChatMessage, t
 	}
 }
 
-// hold keeps the chat from starting a message that waits. Whoever may not hold it may not save an edit of it either,
-// which says why.
+// waits reports whether the chat has not started the message. If they cannot be read, the next request reports it.
+func waits(ctx context.Context, s *session, m *v1beta1.ChatMessage) bool {
+	now, err := s.Messages().Get(ctx, m.Name)
+	if err != nil || now.UID != m.UID {
+		return true
+	}
+	chat, err := s.Chats().Get(ctx, m.Spec.ChatRef.Name)
+	return err != nil || history.Waits(chat, now)
+}
+
+// hold keeps the chat from starting a message that waits, until release is called. Nothing cancels its requests: a hold
+// whose time is not known could not be released.
 func hold(ctx context.Context, s *session, m *v1beta1.ChatMessage) (release func()) {
-	if !compose.Waits(m) {
-		return func() {}
+	unstopped, until := context.WithoutCancel(ctx), ""
+	extend := func() error {
+		ctx, end := context.WithTimeout(unstopped, holdTimeout)
+		defer end()
+		held, err := s.Messages().MergePatch(ctx, m.Name, compose.Hold(m, time.Now()))
+		if err == nil {
+			until = held.Annotations[v1beta1.AnnotationHoldUntil]
+		}
+		return err
+	}
+	if err := extend(); err != nil {
+		_, _ = fmt.Fprintf(s.ErrOut, "message %s may be started while you edit it: %v\n", m.Name, err)
 	}
 	editing, end := context.WithCancel(ctx)
-	var held sync.WaitGroup
-	held.Go(func() {
-		wait.UntilWithContext(editing, func(ctx context.Context) {
-			_, _ = s.Messages().MergePatch(ctx, m.Name, compose.Hold(m, time.Now()))
-		}, compose.HoldAgain)
+	var extending sync.WaitGroup
+	extending.Go(func() {
+		for retry.Sleep(editing, compose.HoldAgain) == nil {
+			_ = extend() // The hold lasts for longer, and the editor has the terminal.
+		}
 	})
 	return func() {
 		end()
-		held.Wait()
-		_, _ = s.Messages().MergePatch(ctx, m.Name, compose.Release(m)) // The hold expires.
+		extending.Wait()
+		ctx, end := context.WithTimeout(unstopped, holdTimeout)
+		defer end()
+		_, _ = s.Messages().JSONPatch(ctx, m.Name, compose.Release(m, until)) // The hold expires.
 	}
 }
 
 // editInEditor opens an editor with the message and saves what a person writes.
 func editInEditor(ctx context.Context, s *session, m *v1beta1.ChatMessage) error {
-	defer hold(ctx, s, m)()
+	waiting := waits(ctx, s, m)
+	if waiting {
+		defer hold(ctx, s, m)()
+	}
 	file, err := os.CreateTemp("", "kubectl-chat-*.md")
 	if err != nil {
 		return fmt.Errorf("making a file to edit: %w", err)
@@ -149,13 +177,22 @@ func editInEditor(ctx context.Context, s *session, m *v1beta1.ChatMessage) error
 		if !strings.HasSuffix(m.Spec.Content, "\n") {
 			text = strings.TrimSuffix(text, "\n")
 		}
-		err = changeMessage(ctx, s, m, text)
+		err = saveEdit(ctx, s, m, text, waiting)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; what you wrote is in %s", err, path)
 	}
 	_ = os.Remove(path) // It is in the cluster.
 	return nil
+}
+
+// saveEdit changes the message. One that waited is not changed if its turn has begun: nobody has asked to cut that.
+func saveEdit(ctx context.Context, s *session, m *v1beta1.ChatMessage, text string, waited bool) error {
+	if waited && !waits(ctx, s, m) {
+		return conflictError{fmt.Sprintf("the chat has started message %s meanwhile, and it is not edited: edit it again to "+
+			"have it answered again", m.Name)}
+	}
+	return changeMessage(ctx, s, m, text)
 }
 
 // runEditor opens the editor and returns what the file holds then.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,22 +78,82 @@ func TestRefusedEditKeepsWhatWasWritten(t *testing.T) {
 	}
 }
 
+// holding edits a message that waits, up to when its editor is open. What closes that is returned.
+func (p *person) holding() (m *v1beta1.ChatMessage, c *command, closeEditor func()) {
+	p.t.Helper()
+	p.write("first", "why?")
+	m = p.sent()
+	opened := filepath.Join(p.t.TempDir(), "opened")
+	p.editor(`echo "why not?" > "$1"; touch ` + opened + `; while [ -e ` + opened + ` ]; do sleep 0.01; done`)
+	c = p.run("edit", "triage", "first")
+	eventually(p.t, "the editor is open", func() bool {
+		_, err := os.Stat(opened)
+		return err == nil
+	})
+	p.get(m)
+	if m.Annotations[v1beta1.AnnotationHoldUntil] == "" {
+		p.t.Error("the editor is open, and the message is not held")
+	}
+	return m, c, func() { check.OK(p.t, os.Remove(opened)) }
+}
+
 func TestEditorHoldsMessageThatWaits(t *testing.T) {
 	p := newPerson(t)
-	p.write("first", "why?")
-	m := p.sent()
-	opened := filepath.Join(t.TempDir(), "opened")
-	p.editor(`echo "why not?" > "$1"; touch ` + opened + `; while [ -e ` + opened + ` ]; do sleep 0.01; done`)
-	c := p.run("edit", "triage", "first")
-	eventually(t, "the message is held", func() bool {
-		p.get(m)
-		return m.Annotations[v1beta1.AnnotationHoldUntil] != ""
-	})
-	eventually(t, "the editor is open", func() bool { return os.Remove(opened) == nil })
+	m, c, closeEditor := p.holding()
+	closeEditor()
 	c.shows("chatmessage.parley.dev/first edited\n")
 	if p.content(m) != "why not?" || m.Annotations[v1beta1.AnnotationHoldUntil] != "" {
 		t.Errorf("it says %q, annotated with %v", m.Spec.Content, m.Annotations)
 	}
+}
+
+func TestCanceledEditReleasesItsMessage(t *testing.T) {
+	p := newPerson(t)
+	m, c, _ := p.holding()
+	c.stop()
+	c.fails("what you wrote is in ")
+	if p.content(m) != "why?" || m.Annotations[v1beta1.AnnotationHoldUntil] != "" {
+		t.Errorf("it says %q, annotated with %v", m.Spec.Content, m.Annotations)
+	}
+}
+
+func TestEditorKeepsTheHoldOfAnother(t *testing.T) {
+	p := newPerson(t)
+	m, c, closeEditor := p.holding()
+	const another = "2030-01-01T00:00:00Z"
+	m.Annotations[v1beta1.AnnotationHoldUntil] = another
+	p.update(m)
+	closeEditor()
+	c.shows("chatmessage.parley.dev/first edited\n")
+	p.get(m)
+	check.Equal(t, "held until", another, m.Annotations[v1beta1.AnnotationHoldUntil])
+}
+
+// The turn begins although the message is held, and the message does not report that yet.
+func TestEditDoesNotCutTurnBegunMeanwhile(t *testing.T) {
+	p := newPerson(t)
+	m, c, closeEditor := p.holding()
+	h := p.chat.Status.History
+	p.commit(m.Name)
+	p.chat.Status.Turn = &v1beta1.TurnStatus{Message: m.Name, Parent: h.Head, HistoryVersion: h.Version + 1}
+	p.updateStatus(p.chat)
+	closeEditor()
+	c.exits(exitConflict, "the chat has started message first meanwhile")
+	check.Equal(t, "content", "why?", p.content(m))
+}
+
+func TestEditorWarnsIfMessageIsNotHeld(t *testing.T) {
+	p := newPerson(t)
+	p.write("first", "why?")
+	p.editor(`echo "why not?" > "$1"`)
+	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
+	p.get(role)
+	role.Rules[0].Verbs = []string{"get"}
+	p.update(role)
+	eventually(t, "the person may not change messages", func() bool { return !p.may("patch", "chatmessages") })
+	c := p.run("edit", "triage", "first")
+	c.fails("editing message first")
+	check.Contains(t, c.errOut.String(), "message first may be started while you edit it: ", "forbidden")
 }
 
 func TestTheOperatorsOwnWritesAreNoEdits(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 	askedLast   = `[{"role":"user","content":"why?"}]`
 )
 
-var history = []v1beta1.PriorMessage{{Role: v1beta1.RoleUser, Content: "why?"},
+var priorMessages = []v1beta1.PriorMessage{{Role: v1beta1.RoleUser, Content: "why?"},
 	{Role: v1beta1.RoleAssistant, Content: "because"}}
 
 func TestAnImportedChatWaitsForAMessage(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	if chat.Spec.Title != "Once more" || chat.Spec.ChatClassName != "reviewer" || chat.Spec.Prompt != "" {
 		t.Errorf("created %+v", chat.Spec)
 	}
-	if diff := cmp.Diff(history, m.Spec.History); diff != "" || m.Spec.ChatRef.Name != "again" {
+	if diff := cmp.Diff(priorMessages, m.Spec.History); diff != "" || m.Spec.ChatRef.Name != "again" {
 		t.Errorf("%s is told (-want +got):\n%s", m.Spec.ChatRef.Name, diff)
 	}
 	for prefix, args := range map[string]string{"chat-": "import - -o name",

@@ -58,6 +58,7 @@ type ChangeMessage struct {
 		ResourceVersion string   `json:"resourceVersion,omitempty" doc:"Of the ChatMessage that the change is of: if it was changed since, nothing happens (409)."`
 		Content         string   `json:"content,omitempty" doc:"What it says now."`
 		Parts           []Fields `json:"parts,omitempty" doc:"In place of content."`
+		HeldUntil       string   `json:"heldUntil,omitempty" maxLength:"64" doc:"The annotation parley.dev/hold-until, as your hold answered it: this hold ends. The hold of another editor stays."`
 	}
 }
 
@@ -100,7 +101,7 @@ func (a *api) messages() {
 			return answerWith(a.findMessage(ctx, in))
 		})
 	register(a, operation("editMessage", http.MethodPatch, path+"/{message}", "Edit a message",
-		"What followed it is superseded, and the chat continues from there. It is held no longer.", http.StatusOK),
+		"What followed it is superseded, and the chat continues from there.", http.StatusOK),
 		a.editMessage)
 	register(a, operation("deleteMessage", http.MethodDelete, path+"/{message}", "Delete a message",
 		"What followed it is superseded, too.", http.StatusNoContent), a.deleteMessage)
@@ -154,12 +155,15 @@ func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*Answer[v1bet
 		}
 		content["parts"] = in.Body.Parts
 	}
-	patch := compose.Release(m) // The edit ends, and is of the message that was read.
+	metadata := map[string]any{"uid": m.UID} // The edit is of the message that was read.
 	if version := in.Body.ResourceVersion; version != "" {
-		patch["metadata"].(map[string]any)["resourceVersion"] = version
+		metadata["resourceVersion"] = version
 	}
-	patch["spec"] = content
-	return answerWith(a.client.Messages(m.Namespace).MergePatch(ctx, m.Name, patch))
+	if until := in.Body.HeldUntil; until != "" && until == m.Annotations[v1beta1.AnnotationHoldUntil] {
+		metadata["annotations"] = map[string]any{v1beta1.AnnotationHoldUntil: nil}
+	}
+	return answerWith(a.client.Messages(m.Namespace).MergePatch(ctx, m.Name,
+		map[string]any{"metadata": metadata, "spec": content}))
 }
 
 func (a *api) deleteMessage(ctx context.Context, in *OfMessage) (*struct{}, error) {

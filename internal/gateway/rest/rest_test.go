@@ -127,6 +127,20 @@ func TestPromotingMessageThatIsNotQueuedConflicts(t *testing.T) {
 	}
 }
 
+// The status of a message follows that of its chat some seconds later.
+func TestHoldingMessageOfTheRunningTurnConflicts(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-user")
+	chat, message := &v1beta1.Chat{ObjectMeta: d.meta("c")}, chattest.In(d.namespace, chattest.User("c", "m"))
+	d.create(chat)
+	d.create(message)
+	message.Status.State = v1beta1.MessageQueued
+	check.OK(t, cluster.Client.Status().Update(t.Context(), message))
+	chat.Status.Turn = &v1beta1.TurnStatus{Message: "m", HistoryVersion: 1}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), chat))
+	d.refuses(http.StatusConflict, "Conflict", "it is Committed", "PUT", "/chats/c/messages/m/hold", "")
+}
+
 func TestWaitingMessageIsHeldUntilItsEditEnds(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
@@ -134,15 +148,15 @@ func TestWaitingMessageIsHeldUntilItsEditEnds(t *testing.T) {
 	message := chattest.In(d.namespace, chattest.User("c", "m"))
 	d.create(message)
 	const at = "/chats/c/messages/m"
-	hold := func() {
+	hold := func() string {
 		held := d.does(http.StatusOK, "PUT", at+"/hold", "")
 		until, err := time.Parse(time.RFC3339, held.field("metadata", "annotations", v1beta1.AnnotationHoldUntil).(string))
 		if left := time.Until(until); err != nil || left <= compose.HoldAgain || left > compose.HoldFor {
 			t.Errorf("held for %s, %v: %s", left, err, held.text)
 		}
+		return held.field("metadata", "annotations", v1beta1.AnnotationHoldUntil).(string)
 	}
-	hold()
-	if got := d.does(http.StatusOK, "PATCH", at, `{"content":"Ho."}`); got.field("metadata", "annotations",
+	if got := d.does(http.StatusOK, "PATCH", at, `{"content":"Ho.","heldUntil":"`+hold()+`"}`); got.field("metadata", "annotations",
 		v1beta1.AnnotationHoldUntil) != nil || got.field("metadata", "generation") != float64(2) {
 		t.Errorf("edited %s", got.text)
 	}
@@ -157,6 +171,31 @@ func TestWaitingMessageIsHeldUntilItsEditEnds(t *testing.T) {
 	check.OK(t, cluster.Client.Status().Update(t.Context(), message))
 	d.refuses(http.StatusConflict, "Conflict", "it is Committed", "PUT", at+"/hold", "")
 	d.does(http.StatusNoContent, "DELETE", at+"/hold", "")
+}
+
+func TestEditorKeepsTheHoldOfAnother(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-user")
+	d.create(&v1beta1.Chat{ObjectMeta: d.meta("c")})
+	d.create(chattest.In(d.namespace, chattest.User("c", "m")))
+	const at = "/chats/c/messages/m"
+	hold := func() string {
+		return d.does(http.StatusOK, "PUT", at+"/hold", "").field("metadata", "annotations",
+			v1beta1.AnnotationHoldUntil).(string)
+	}
+	first, second := hold(), hold()
+	d.does(http.StatusNoContent, "DELETE", at+"/hold?heldUntil="+first, "")
+	for _, change := range []string{`{"content":"Ho."}`, `{"content":"Hi.","heldUntil":"` + first + `"}`} {
+		if got := d.does(http.StatusOK, "PATCH", at, change).field("metadata", "annotations",
+			v1beta1.AnnotationHoldUntil); got != second {
+			t.Errorf("after %s it is held until %v, not %s", change, got, second)
+		}
+	}
+	d.does(http.StatusNoContent, "DELETE", at+"/hold?heldUntil="+second, "")
+	if got := d.does(http.StatusOK, "GET", at, "").field("metadata", "annotations",
+		v1beta1.AnnotationHoldUntil); got != nil {
+		t.Errorf("it is held until %v", got)
+	}
 }
 
 func TestCallsAreDecidedAndAnswered(t *testing.T) {

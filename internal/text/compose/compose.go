@@ -6,7 +6,7 @@
 package compose
 
 import (
-	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,23 +54,18 @@ const (
 	HoldAgain = 2 * time.Minute
 )
 
-// Waits reports whether the message was not started.
-func Waits(m *v1beta1.ChatMessage) bool {
-	return slices.Contains([]v1beta1.MessageState{"", v1beta1.MessagePending, v1beta1.MessageQueued}, m.Status.State)
-}
-
 // Hold is a merge patch of the message that holds it from now on, while someone edits it. No later message of its name
-// is changed.
+// is changed. The nanoseconds of the time tell the holds of two editors apart.
 func Hold(m *v1beta1.ChatMessage, now time.Time) map[string]any {
-	return hold(m, now.Add(HoldFor).UTC().Format(time.RFC3339))
+	return map[string]any{"metadata": map[string]any{"uid": m.UID,
+		"annotations": map[string]any{v1beta1.AnnotationHoldUntil: now.Add(HoldFor).UTC().Format(time.RFC3339Nano)}}}
 }
 
-// Release is a merge patch of the message that releases it.
-func Release(m *v1beta1.ChatMessage) map[string]any { return hold(m, nil) }
-
-func hold(m *v1beta1.ChatMessage, until any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"uid": m.UID,
-		"annotations": map[string]any{v1beta1.AnnotationHoldUntil: until}}}
+// Release is a JSON patch of the message that ends the hold until that time. It fails if there is another one.
+func Release(m *v1beta1.ChatMessage, until string) []map[string]any {
+	at := "/metadata/annotations/" + strings.ReplaceAll(v1beta1.AnnotationHoldUntil, "/", "~1")
+	return []map[string]any{{"op": "test", "path": "/metadata/uid", "value": m.UID},
+		{"op": "test", "path": at, "value": until}, {"op": "remove", "path": at}}
 }
 
 func objectMeta(namespace, name, prefix string) metav1.ObjectMeta {

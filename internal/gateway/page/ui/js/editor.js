@@ -25,7 +25,14 @@ export async function edit(at, of, failed) {
   if (at.querySelector(':scope > .editor')) return;
   const key = editKey(of.namespace, of.name);
   const path = ofMessage(of.namespace, of.chat, of.name);
-  const hold = () => ask('PUT', `${path}/hold`).catch((no) => failed(`It may be started while you edit it: ${no.message}`));
+  let heldUntil;
+  let held = Promise.resolve();
+  const hold = () => {
+    held = ask('PUT', `${path}/hold`).then((message) => {
+      heldUntil = message.metadata.annotations['parley.dev/hold-until'];
+    }).catch((no) => failed(`It may be started while you edit it: ${no.message}`));
+    return held;
+  };
   if (of.waits) await hold();
   let found;
   try {
@@ -54,7 +61,8 @@ export async function edit(at, of, failed) {
     const said = files.length ? { parts: [...(field.value ? [{ type: 'Text', text: field.value }] : []), ...files] }
       : { content: field.value };
     try {
-      await ask('PATCH', path, { ...said, resourceVersion: await latest(of, found) });
+      await held; // A hold that arrives later stays.
+      await ask('PATCH', path, { ...said, resourceVersion: await latest(of, found), heldUntil });
       close();
     } catch (no) {
       failed(no.status === 409 ? 'Somebody else has changed it meanwhile. What you typed is kept: look at it again.'
@@ -64,11 +72,16 @@ export async function edit(at, of, failed) {
   };
   const cancel = () => {
     close();
-    if (of.waits) ask('DELETE', `${path}/hold`).catch(() => {}); // The hold expires.
+    held.then(() => heldUntil && ask('DELETE', `${path}/hold?heldUntil=${encodeURIComponent(heldUntil)}`))
+      .catch(() => {}); // The hold expires.
   };
   const form = el('div', { class: 'editor' }, field, el('p', { class: 'dim' }, of.hint),
     el('div', { class: 'row' }, submit, button('Cancel', cancel)));
-  const holding = of.waits ? setInterval(() => (form.isConnected ? hold() : clearInterval(holding)), HOLD_AGAIN) : 0;
+  const renew = () => {
+    if (!form.isConnected) clearInterval(holding);
+    else if (!submit.disabled) hold();
+  };
+  const holding = of.waits ? setInterval(renew, HOLD_AGAIN) : 0;
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') cancel();
     onEnter(event, save);
