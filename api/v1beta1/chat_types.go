@@ -20,7 +20,8 @@ const AnnotationCreatedBy = "parley.dev/created-by"
 const AnnotationEditedBy = "parley.dev/edited-by"
 
 // AnnotationHoldUntil on a User message that waits is the time, in RFC 3339, until which the chat does not start it,
-// because someone edits it. A time that is over, or more than 15 minutes ahead, has no effect.
+// because someone edits it. A time that is over has no effect, and one that is more than 15 minutes ahead none until
+// then.
 const AnnotationHoldUntil = "parley.dev/hold-until"
 
 // AnnotationRedacted on a Chat is when text was last removed from its messages, which generation pods then read again.

@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// MaxHold is how far ahead a hold of a message may end: 15 min. A later time has no effect, so that nothing blocks a
-// message for good.
+// MaxHold is how far ahead a hold of a message may end: 15 min. A later time has no effect until then, so that nothing
+// blocks a message for good.
 const MaxHold = 15 * time.Minute
 
 // holdOf is the time until which the message asks to be held; zero if it does not.
