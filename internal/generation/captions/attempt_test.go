@@ -286,6 +286,7 @@ func TestRequestedTitleIsOfTheWholeConversation(t *testing.T) {
 
 func TestTurnSummaryIsAMessageWithItsAccount(t *testing.T) {
 	c := newTalk(t, writesTitle, writesSummary)
+	c.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "held", HeldUntil: new(metav1.Now())}}
 	c.summary()
 	m, made := c.created["c-2-summary"]
 	if !made {
@@ -312,7 +313,9 @@ func TestNoSummaryIsAskedWhereNobodyWaits(t *testing.T) {
 		chat  func(*v1beta1.Chat)
 		reply func(*v1beta1.MessageGeneration)
 	}{
-		"a message is queued": {chat: func(c *v1beta1.Chat) { c.Status.Queue = []v1beta1.QueuedMessage{{Name: "next"}} }},
+		"a message is queued": {chat: func(c *v1beta1.Chat) {
+			c.Status.Queue = []v1beta1.QueuedMessage{{Name: "held", HeldUntil: new(metav1.Now())}, {Name: "next"}}
+		}},
 		"it has no price for the budget": {chat: func(c *v1beta1.Chat) {
 			c.Spec.Limits = &v1beta1.ChatLimits{Budget: &v1beta1.Budget{Currency: "USD", Amount: "1"}}
 		}},

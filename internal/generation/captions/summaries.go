@@ -59,9 +59,10 @@ func (a *Attempt) needsSummary(t *models.Target) bool {
 	return t.Config.Spec.TurnSummaries.On() && turn != nil && turn.SummarySource != ""
 }
 
-// endsTurn reports whether the turn ends with this reply, and no queued message follows.
+// endsTurn reports whether the turn ends with this reply, and no queued message follows: one that is held does not.
 func (a *Attempt) endsTurn(t *models.Target, reply *v1beta1.MessageGeneration) bool {
-	return reply.Outcome == v1beta1.OutcomeCompleted && t != nil && len(a.chat.Status.Queue) == 0 &&
+	follows := func(q v1beta1.QueuedMessage) bool { return q.HeldUntil == nil }
+	return reply.Outcome == v1beta1.OutcomeCompleted && t != nil && !slices.ContainsFunc(a.chat.Status.Queue, follows) &&
 		reply.Action == v1beta1.ActionGenerateAssistant && reply.PendingCalls == 0
 }
 
