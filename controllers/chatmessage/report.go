@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/text/content"
 )
 
@@ -128,7 +129,7 @@ func describeTurn(st *v1beta1.ChatMessageStatus, s *scope) conditions.Summary {
 
 // describePending says what keeps the chat from taking the message up. It returns false if nothing does.
 func describePending(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
-	chat := &s.chat.Status
+	chat, hold := &s.chat.Status, metav1.NewTime(plan.HoldOf(s.message))
 	switch {
 	case chat.Archived:
 		st.State = v1beta1.MessagePending
@@ -142,10 +143,9 @@ func describePending(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summar
 		st.State = v1beta1.MessagePending
 		return conditions.Working(v1beta1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"),
 			true
-	case s.message.Annotations[v1beta1.AnnotationHoldUntil] != "" && chat.Wait != nil &&
-		chat.Wait.For == v1beta1.WaitForEdit:
+	case !hold.IsZero() && chat.Wait != nil && chat.Wait.For == v1beta1.WaitForEdit:
 		st.State = v1beta1.MessagePending
-		return conditions.HeldForEdit(chat.Wait.Until), true
+		return conditions.HeldForEdit(&hold), true
 	}
 	return conditions.Summary{}, false
 }

@@ -99,6 +99,19 @@ func TestMessageBehindARefusedPromptWaits(t *testing.T) {
 	}
 }
 
+// The chat waits for the first hold that ends.
+func TestHeldOpenMessageReportsItsOwnHold(t *testing.T) {
+	m := asked()
+	m.Annotations = map[string]string{v1beta1.AnnotationHoldUntil: "2030-01-01T00:07:00Z"}
+	chat := chattest.Chat("c")
+	until := metav1.NewTime(time.Date(2030, 1, 1, 0, 5, 0, 0, time.UTC))
+	chat.Status.Wait = &v1beta1.ChatWait{For: v1beta1.WaitForEdit, Until: &until}
+	summary, told := describe(&m.Status, &scope{chat: chat, message: m})
+	if !told || summary.Reason != v1beta1.ReasonWaitingForEdit || !strings.HasSuffix(summary.Message, "00:07:00Z") {
+		t.Errorf("the message says %+v", summary)
+	}
+}
+
 func TestPreviousTurnsMessageReportsItsOutcome(t *testing.T) {
 	m := &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "q", Generation: 1}}
 	m.Spec = v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser, Content: "q"}

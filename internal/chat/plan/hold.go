@@ -17,8 +17,8 @@ import (
 // blocks a message for good.
 const MaxHold = 15 * time.Minute
 
-// holdOf is the time until which the message asks to be held; zero if it does not.
-func holdOf(m *v1beta1.ChatMessage) time.Time {
+// HoldOf is the time until which the message asks to be held; zero if it does not.
+func HoldOf(m *v1beta1.ChatMessage) time.Time {
 	until, _ := time.Parse(time.RFC3339, m.Annotations[v1beta1.AnnotationHoldUntil]) // What is no time holds nothing.
 	return until.Truncate(time.Second)
 }

@@ -18,7 +18,7 @@ func MessageOf(m *v1beta1.ChatMessage) Message {
 		Name: m.Name, UID: string(m.UID), ContentHash: content.Of(m),
 		Interrupts: m.Spec.WhenBusy == v1beta1.WhenBusyInterrupt,
 		LastRole:   m.Spec.LastRole(), Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
-		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m), HoldUntil: holdOf(m),
+		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m), HoldUntil: HoldOf(m),
 	}
 	if ref := m.Spec.ModelConfigRef; ref != nil {
 		facts.ModelConfig = ref.Name
