@@ -74,7 +74,7 @@ func copyTree(ctx context.Context, source, target string) error {
 		return err
 	}
 	t := tree{ctx: ctx, from: from, to: to}
-	if err = fs.WalkDir(from.FS(), ".", t.visit); err == nil {
+	if err = t.visit("."); err == nil {
 		err = t.finish()
 	}
 	return errors.Join(err, to.Close())
@@ -93,13 +93,11 @@ type dir struct {
 	info fs.FileInfo
 }
 
-// visit copies one entry. What is removed meanwhile is not copied.
-func (t *tree) visit(name string, d fs.DirEntry, err error) error {
+// visit copies one entry, and what is in it. What is removed meanwhile is not copied.
+func (t *tree) visit(name string) error {
+	err := t.ctx.Err()
 	if err == nil {
-		err = t.ctx.Err()
-	}
-	if err == nil {
-		err = t.copyEntry(name, d)
+		err = t.copyEntry(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -108,8 +106,8 @@ func (t *tree) visit(name string, d fs.DirEntry, err error) error {
 }
 
 // copyEntry copies a file, a directory or a symbolic link. Pipes, sockets and devices are of use only to what runs.
-func (t *tree) copyEntry(name string, d fs.DirEntry) error {
-	info, err := d.Info()
+func (t *tree) copyEntry(name string) error {
+	info, err := t.from.Lstat(name)
 	switch {
 	case err != nil:
 		return err
@@ -126,10 +124,29 @@ func (t *tree) copyEntry(name string, d fs.DirEntry) error {
 	case name != ".":
 		err = t.to.Mkdir(name, 0o700)
 	}
-	if err == nil {
-		t.dirs = append(t.dirs, dir{name, info})
+	if err != nil {
+		return err
 	}
-	return err
+	t.dirs = append(t.dirs, dir{name, info})
+	return t.copyEntries(name)
+}
+
+// copyEntries copies what is in a directory. fs.WalkDir takes no names that are not UTF-8.
+func (t *tree) copyEntries(name string) error {
+	d, err := t.from.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0) // It may be a pipe by now.
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	if err = errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := t.visit(filepath.Join(name, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *tree) copyFile(name string) error {

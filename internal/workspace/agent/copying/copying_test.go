@@ -80,6 +80,13 @@ func TestCopyKeepsModesTimesAndLinks(t *testing.T) {
 	check.Equal(t, "target of the link", "/etc/hostname", to)
 }
 
+func TestNamesNeedNotBeUTF8(t *testing.T) {
+	source, target := volumes(t)
+	write(t, filepath.Join(source, "files/caf\xe9/\xff"), "x", 0o644)
+	check.OK(t, Files(t.Context(), source, target))
+	check.Equal(t, "content", "x", content(t, target, "files/caf\xe9/\xff"))
+}
+
 func TestFinishedCopyIsNotRepeated(t *testing.T) {
 	source, target := volumes(t)
 	write(t, filepath.Join(source, "files/a"), "first", 0o644)
