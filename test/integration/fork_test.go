@@ -339,10 +339,13 @@ func TestForkBeginsWhenFilesAreCopied(t *testing.T) {
 	waitForUncopied(t, ns, "f", "Copying the workspace of chat c: "+starting)
 	pod := podOf(t, w)
 	check.Equal(t, "source", template.Name(source), pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName)
-	ends(t, w, corev1.PodRunning, corev1.ContainerStatus{Name: "parley-copy", LastTerminationState: corev1.ContainerState{
+	ends(t, w, corev1.PodFailed, corev1.ContainerStatus{Name: "parley-copy", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no space left on device"}}})
 	waitForUncopied(t, ns, "f", "no space left on device. Fix that, or set spec.fork.workspace to None")
-	waitForReady(t, ns, "f", metav1.ConditionFalse, v1beta1.ReasonForkFilesNotCopied)
+	waitForUncopied(t, ns, "f", "Copying the workspace of chat c: "+starting)
+	if again := podOf(t, w); again.UID == pod.UID {
+		t.Error("the pod that failed is there")
+	}
 	ends(t, w, corev1.PodSucceeded)
 	fork := assigned(t, ns, "f", 2, 1)
 	check.Equal(t, "messages of the fork", 1, len(messagesOf(t, ns, "f")))

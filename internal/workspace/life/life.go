@@ -208,6 +208,8 @@ func (f *Facts) OwnsClaim() bool {
 // start plans the pod of a workspace that has none.
 func start(f *Facts) Plan {
 	switch {
+	case f.copyBackoff() > 0:
+		return failed(v1beta1.ReasonFilesNotCopied, f.failedCopy().Message).after(f.copyBackoff())
 	case f.TemplateMissing:
 		return awaitTemplate(f)
 	case f.TemplateError != "":
