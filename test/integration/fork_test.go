@@ -374,6 +374,20 @@ func TestForkBeginsWithoutFilesThatCannotBeCopied(t *testing.T) {
 	}
 }
 
+func TestForkCopiesWithCorrectedWorkspace(t *testing.T) {
+	ns := parallel(t)
+	create(t, toolTemplate(ns))
+	worksIn(t, working(ns, "c"))
+	eventually(t, "the source has a claim", func() bool { return workspaceIn(t, ns, "c").Status.Claim != "" })
+	create(t, copying(ns, "f", "c-prompt", func(s *v1beta1.WorkspaceSource) { s.PodTemplateRef.Name = "wrong" }))
+	waitForUncopied(t, ns, "f", "there is no PodTemplate wrong")
+	waitForReady(t, ns, "f", metav1.ConditionFalse, v1beta1.ReasonForkFilesNotCopied)
+	patch(t, newChat(ns, "f", ""), `{"spec":{"workspace":{"podTemplateRef":{"name":"go"}}}}`)
+	pod := podOf(t, workspaceIn(t, ns, "f"))
+	patch(t, newChat(ns, "f", ""), `{"spec":{"workspace":{"idleSeconds":60}}}`)
+	eventually(t, "the pod is replaced", func() bool { return podOf(t, workspaceIn(t, ns, "f")).UID != pod.UID })
+}
+
 func TestForkCancelsTheCopyOfFiles(t *testing.T) {
 	ns := parallel(t)
 	create(t, toolTemplate(ns))

@@ -4,6 +4,7 @@
 package life
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +35,8 @@ func superviseCopy(f *Facts) Plan {
 		return stopping(RemovePod, "the pod that copied its files is being removed")
 	case f.Copied():
 		return copying("its files are copied")
+	case f.Pod.Annotations[AnnotationGeneration] != strconv.FormatInt(f.Workspace.Generation, 10):
+		return stopping(RemovePod, "the pod that copies its files is being replaced, because spec.source has changed")
 	}
 	if failure := f.copyFailure(); failure != "" {
 		return retryCopy(f, failed(v1beta1.ReasonFilesNotCopied, "its files cannot be copied, which is retried: "+failure))

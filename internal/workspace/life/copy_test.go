@@ -19,9 +19,12 @@ func copies(w *v1beta1.Workspace) { w.Spec.CopyFrom = "source" }
 
 func copied(w *v1beta1.Workspace) { copies(w); w.Status.CopiedFrom = "source" }
 
+func corrected(w *v1beta1.Workspace) { w.Generation++ }
+
 // copier is the pod that copies the files.
 func copier(age time.Duration, phase corev1.PodPhase, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := pod(age, change...)
+	p.Annotations = map[string]string{AnnotationGeneration: "0"}
 	p.Spec.Containers, p.Status.Phase = []corev1.Container{{Name: "parley-copy"}}, phase
 	return p
 }
@@ -81,6 +84,12 @@ func TestFilesAreCopiedBeforeTheWorkspaceRuns(t *testing.T) {
 		"the copy is canceled": {
 			Facts{Workspace: workspace(), Pod: copier(time.Minute, corev1.PodRunning, isReady)},
 			stops(RemovePod, "that copied its files", 0)},
+		"the source was corrected": {
+			Facts{Workspace: workspace(copies, corrected), Pod: copier(time.Minute, corev1.PodPending, unscheduled)},
+			stops(RemovePod, "spec.source has changed", 0)},
+		"the source was corrected too late": {
+			Facts{Workspace: workspace(copies, corrected), Pod: copier(time.Minute, corev1.PodSucceeded)},
+			copying("its files are copied", 0)},
 		"copied, and idle": {Facts{Workspace: workspace(copied, old)}, isStopped("it is idle")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +167,7 @@ func TestFailedCopyIsRetriedLaterAndLater(t *testing.T) {
 		"tried for an hour": {workspace(created(time.Hour), copyFailed(time.Minute, "why")),
 			fails(v1beta1.ReasonFilesNotCopied, "why", 4*time.Minute)},
 		"the source was corrected": {workspace(created(time.Hour), copyFailed(time.Minute, "why"),
-			func(w *v1beta1.Workspace) { w.Generation++ }), pends(CreatePod, "being created", 0)},
+			corrected), pends(CreatePod, "being created", 0)},
 		"the copy was canceled": {workspace(created(time.Minute), copyFailed(time.Second, "why"),
 			func(w *v1beta1.Workspace) { w.Spec.CopyFrom = "" }), pends(CreatePod, "being created", 0)},
 	} {

@@ -33,6 +33,8 @@ const (
 
 	// AnnotationWorkspace on a claim is the UID of its workspace: a retained claim has no owner.
 	AnnotationWorkspace = "parley.dev/workspace-uid"
+	// AnnotationGeneration on a pod is the generation of the workspace that it was made from.
+	AnnotationGeneration = "parley.dev/workspace-generation"
 )
 
 // Act is the next request to the API server.
