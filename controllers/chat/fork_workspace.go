@@ -63,10 +63,10 @@ func (r *Reconciler) provideCopy(ctx context.Context, s *scope) (*v1beta1.Worksp
 	return &w, nil
 }
 
-// cancelCopy ends a copy that is no longer wanted.
+// cancelCopy ends a copy that is no longer wanted. The cache may not show the workspace yet.
 func (r *Reconciler) cancelCopy(ctx context.Context, chat *v1beta1.Chat) error {
 	var w v1beta1.Workspace
-	err := r.actuator.client.Get(ctx, client.ObjectKeyFromObject(chat), &w)
+	err := r.actuator.live.Get(ctx, client.ObjectKeyFromObject(chat), &w)
 	if err == nil && metav1.IsControlledBy(&w, chat) && w.IsCopying() {
 		w.Spec.CopyFrom = ""
 		err = r.actuator.client.Update(ctx, &w)
