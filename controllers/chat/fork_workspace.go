@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,26 +21,60 @@ import (
 // copyWorkspace copies the files of the source's workspace to that of the fork, if spec.fork says so. Until they are
 // copied, the error is a *problemError.
 func (r *Reconciler) copyWorkspace(ctx context.Context, s *scope) error {
-	chat, w := s.facts.Chat, &v1beta1.Workspace{}
-	wanted := chat.Spec.Fork.Workspace == v1beta1.ForkWorkspaceCopy
-	err := r.actuator.client.Get(ctx, client.ObjectKeyFromObject(chat), w)
+	if s.facts.Chat.Spec.Fork.Workspace != v1beta1.ForkWorkspaceCopy {
+		return r.cancelCopy(ctx, s.facts.Chat)
+	}
+	w, err := r.provideCopy(ctx, s)
+	if err != nil {
+		return err
+	}
+	return copyProblem(s.facts.Chat, w)
+}
+
+// provideCopy creates the workspace of the fork. Until the files are copied, it is made from what the chat names now.
+func (r *Reconciler) provideCopy(ctx context.Context, s *scope) (*v1beta1.Workspace, error) {
+	var w v1beta1.Workspace
+	missing := r.actuator.client.Get(ctx, client.ObjectKeyFromObject(s.facts.Chat), &w)
+	if client.IgnoreNotFound(missing) != nil {
+		return nil, fmt.Errorf("reading workspace %s: %w", s.facts.Chat.Name, missing)
+	}
+	if missing == nil && (!metav1.IsControlledBy(&w, s.facts.Chat) || !w.IsCopying()) {
+		return &w, nil
+	}
+	classes, err := r.gatherer.classes.readClasses(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	chat := chatclass.Of(s.facts.Chat, classes)
+	source := chat.WorkspaceSource()
 	switch {
-	case apierrors.IsNotFound(err) && wanted:
-		if w, err = r.createCopy(ctx, s); err != nil {
-			return err
-		}
-	case err != nil:
-		return client.IgnoreNotFound(err)
-	case !wanted && metav1.IsControlledBy(w, chat) && w.IsCopying():
+	case !source.HasStorage():
+		return nil, uncopied("The workspace of this chat has no storage to copy files to, which spec.workspace." +
+			"podTemplateRef.storage gives it")
+	case missing != nil:
+		return r.createCopy(ctx, chat)
+	case equality.Semantic.DeepEqual(&w.Spec.Source, source):
+		return &w, nil
+	}
+	w.Spec.Source = *source
+	if err := r.actuator.client.Update(ctx, &w); err != nil {
+		return nil, fmt.Errorf("correcting the source of workspace %s: %w", w.Name, err)
+	}
+	return &w, nil
+}
+
+// cancelCopy ends a copy that is no longer wanted. The cache may not show the workspace yet.
+func (r *Reconciler) cancelCopy(ctx context.Context, chat *v1beta1.Chat) error {
+	var w v1beta1.Workspace
+	err := r.actuator.live.Get(ctx, client.ObjectKeyFromObject(chat), &w)
+	if err == nil && metav1.IsControlledBy(&w, chat) && w.IsCopying() {
 		w.Spec.CopyFrom = ""
-		if err := r.actuator.client.Update(ctx, w); err != nil {
-			return fmt.Errorf("canceling the copy of files to workspace %s: %w", w.Name, err)
-		}
+		err = r.actuator.client.Update(ctx, &w)
 	}
-	if !wanted {
-		return nil
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("canceling the copy of files to workspace %s: %w", chat.Name, err)
 	}
-	return copyProblem(chat, w)
+	return nil
 }
 
 // uncopied is the problem that a fork does not have the files yet.
@@ -69,16 +103,7 @@ func copyProblem(chat *v1beta1.Chat, w *v1beta1.Workspace) error {
 }
 
 // createCopy creates the workspace of the fork, which begins with the files of the source's.
-func (r *Reconciler) createCopy(ctx context.Context, s *scope) (*v1beta1.Workspace, error) {
-	classes, err := r.gatherer.classes.readClasses(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	chat := chatclass.Of(s.facts.Chat, classes)
-	if !chat.WorkspaceSource().HasStorage() {
-		return nil, uncopied("The workspace of this chat has no storage to copy files to, which spec.workspace." +
-			"podTemplateRef.storage gives it")
-	}
+func (r *Reconciler) createCopy(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Workspace, error) {
 	source, err := r.forker.source(ctx, chat)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,6 +110,7 @@ func podOf(w *v1beta1.Workspace, o *template.Objects) *corev1.Pod {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[annotationTemplate] = o.Hash()
+	pod.Annotations[life.AnnotationGeneration] = strconv.FormatInt(w.Generation, 10)
 	pod.OwnerReferences = []metav1.OwnerReference{owner(w)}
 	return pod
 }

@@ -258,18 +258,31 @@ func TestCommandSurvivesGenerationPodAndRunsOnce(t *testing.T) {
 func TestForkWorkspaceHasFilesOfItsSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "notes/one.txt", "content": "remember me\n"}),
-		run("touch -d '2020-01-02 03:04:05' notes/one.txt && ln -s notes/one.txt link && mkfifo pipe")))
+		run("touch -d '2020-01-02 03:04:05' notes/one.txt && ln -s notes/one.txt link && ln notes/one.txt hard && "+
+			"mkfifo pipe && chmod 600 hard")))
 	chat := w.newStoredChat("c", asItIs)
 	w.ready("c", 6)
 	claim, volume := w.storage("c")
 
 	// The source still runs: its volume is mounted twice.
-	w.script(works(run("cat link && stat -c %Y notes/one.txt && ls && echo changed > link")))
+	w.script(works(run("cat link && stat -c '%Y %h' notes/one.txt && ls && echo changed > link")))
+	w.template("other", func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.RunAsUser = new(int64(65533)) })
+	other := chat.Spec.Workspace.DeepCopy()
+	other.PodTemplateRef.Name = "other"
 	w.create(&v1beta1.Chat{ObjectMeta: w.meta("f"), Spec: v1beta1.ChatSpec{Prompt: "Continue.",
-		Workspace: chat.Spec.Workspace, Fork: &v1beta1.ForkSource{Chat: "c", Message: w.chat("c").Status.History.Head,
+		Workspace: other, Fork: &v1beta1.ForkSource{Chat: "c", Message: w.chat("c").Status.History.Head,
 			Workspace: v1beta1.ForkWorkspaceCopy}}})
+	w.eventually("another user cannot read the files", func() bool {
+		wait := w.chat("f").Status.Wait
+		return wait != nil && strings.Contains(wait.Message, "permission denied")
+	})
+	fork := w.chat("f")
+	wrong := client.MergeFrom(fork.DeepCopy())
+	fork.Spec.Workspace = chat.Spec.Workspace
+	check.OK(t, c.Patch(t.Context(), fork, wrong))
 	w.ready("f", 10)
-	check.Equal(t, "files of the fork", "remember me\n1577934245\nlink\nnotes\n", w.executed(w.results("f")[2]).Output)
+	check.Equal(t, "files of the fork", "remember me\n1577934245 2\nhard\nlink\nnotes\n",
+		w.executed(w.results("f")[2]).Output)
 	kept, err := w.exec(w.workspace("c").Status.Pod.Name, "tools", "cat /workspace/link")
 	check.OK(t, err)
 	check.Equal(t, "file of the source", "remember me\n", kept)

@@ -339,10 +339,13 @@ func TestForkBeginsWhenFilesAreCopied(t *testing.T) {
 	waitForUncopied(t, ns, "f", "Copying the workspace of chat c: "+starting)
 	pod := podOf(t, w)
 	check.Equal(t, "source", template.Name(source), pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName)
-	ends(t, w, corev1.PodRunning, corev1.ContainerStatus{Name: "parley-copy", LastTerminationState: corev1.ContainerState{
+	ends(t, w, corev1.PodFailed, corev1.ContainerStatus{Name: "parley-copy", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no space left on device"}}})
 	waitForUncopied(t, ns, "f", "no space left on device. Fix that, or set spec.fork.workspace to None")
-	waitForReady(t, ns, "f", metav1.ConditionFalse, v1beta1.ReasonForkFilesNotCopied)
+	waitForUncopied(t, ns, "f", "Copying the workspace of chat c: "+starting)
+	if again := podOf(t, w); again.UID == pod.UID {
+		t.Error("the pod that failed is there")
+	}
 	ends(t, w, corev1.PodSucceeded)
 	fork := assigned(t, ns, "f", 2, 1)
 	check.Equal(t, "messages of the fork", 1, len(messagesOf(t, ns, "f")))
@@ -369,6 +372,20 @@ func TestForkBeginsWithoutFilesThatCannotBeCopied(t *testing.T) {
 		patch(t, newChat(ns, name, ""), `{"spec":{"fork":{"workspace":"None"}}}`)
 		waitForHistory(t, ns, name, v1beta1.ChatWaiting, name+"-1-1", 2)
 	}
+}
+
+func TestForkCopiesWithCorrectedWorkspace(t *testing.T) {
+	ns := parallel(t)
+	create(t, toolTemplate(ns))
+	worksIn(t, working(ns, "c"))
+	eventually(t, "the source has a claim", func() bool { return workspaceIn(t, ns, "c").Status.Claim != "" })
+	create(t, copying(ns, "f", "c-prompt", func(s *v1beta1.WorkspaceSource) { s.PodTemplateRef.Name = "wrong" }))
+	waitForUncopied(t, ns, "f", "there is no PodTemplate wrong")
+	waitForReady(t, ns, "f", metav1.ConditionFalse, v1beta1.ReasonForkFilesNotCopied)
+	patch(t, newChat(ns, "f", ""), `{"spec":{"workspace":{"podTemplateRef":{"name":"go"}}}}`)
+	pod := podOf(t, workspaceIn(t, ns, "f"))
+	patch(t, newChat(ns, "f", ""), `{"spec":{"workspace":{"idleSeconds":60}}}`)
+	eventually(t, "the pod is replaced", func() bool { return podOf(t, workspaceIn(t, ns, "f")).UID != pod.UID })
 }
 
 func TestForkCancelsTheCopyOfFiles(t *testing.T) {

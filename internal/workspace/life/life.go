@@ -33,6 +33,8 @@ const (
 
 	// AnnotationWorkspace on a claim is the UID of its workspace: a retained claim has no owner.
 	AnnotationWorkspace = "parley.dev/workspace-uid"
+	// AnnotationGeneration on a pod is the generation of the workspace that it was made from.
+	AnnotationGeneration = "parley.dev/workspace-generation"
 )
 
 // Act is the next request to the API server.
@@ -208,6 +210,8 @@ func (f *Facts) OwnsClaim() bool {
 // start plans the pod of a workspace that has none.
 func start(f *Facts) Plan {
 	switch {
+	case f.copyBackoff() > 0:
+		return failed(v1beta1.ReasonFilesNotCopied, f.failedCopy().Message).after(f.copyBackoff())
 	case f.TemplateMissing:
 		return awaitTemplate(f)
 	case f.TemplateError != "":

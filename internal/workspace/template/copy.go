@@ -33,7 +33,7 @@ func (r *rendering) copyFiles() {
 	}
 	copier.SecurityContext.ReadOnlyRootFilesystem = new(true)
 	r.spec.InitContainers, r.spec.Containers = nil, []corev1.Container{copier}
-	r.spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	r.spec.RestartPolicy = corev1.RestartPolicyNever // A restarted one would stay on a node that the source has left.
 	// A claim that is not mounted read-only would get the group of this pod.
 	r.spec.Volumes = []corev1.Volume{claimVolume(filesVolume, Name(r.workspace), false),
 		claimVolume(sourceVolume, SourceName(r.workspace), true)}

@@ -43,7 +43,7 @@ func TestCopierHasBothClaimsAndNothingElse(t *testing.T) {
 		!*c.SecurityContext.ReadOnlyRootFilesystem || !c.VolumeMounts[0].ReadOnly || len(c.VolumeMounts) != 2 {
 		t.Errorf("the container is %+v", c)
 	}
-	if spec.RestartPolicy != corev1.RestartPolicyOnFailure || spec.NodeSelector["disk"] != "ssd" ||
+	if spec.RestartPolicy != corev1.RestartPolicyNever || spec.NodeSelector["disk"] != "ssd" ||
 		*spec.AutomountServiceAccountToken || spec.Affinity != nil || o.Claim == nil {
 		t.Errorf("the pod is %+v, its claim %+v", spec, o.Claim)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,9 @@ import (
 	"parley.dev/parley/internal/workspace/agent/durable"
 	"parley.dev/parley/internal/workspace/protocol"
 )
+
+// piece is how much is copied before a cancellation is noticed.
+const piece = 16 << 20
 
 // Files copies the files that one volume has to another one, which gets all of them or none. It does nothing if the
 // other one has files.
@@ -73,8 +77,8 @@ func copyTree(ctx context.Context, source, target string) error {
 	if err != nil {
 		return err
 	}
-	t := tree{ctx: ctx, from: from, to: to}
-	if err = fs.WalkDir(from.FS(), ".", t.visit); err == nil {
+	t := tree{ctx: ctx, from: from, to: to, links: map[inode]string{}}
+	if err = t.visit("."); err == nil {
 		err = t.finish()
 	}
 	return errors.Join(err, to.Close())
@@ -86,20 +90,22 @@ type tree struct {
 	from, to *os.Root
 	// dirs get their modes and times last: they may not allow writing.
 	dirs []dir
+	// links have the first names of files that have several.
+	links map[inode]string
 }
+
+type inode struct{ device, number uint64 }
 
 type dir struct {
 	name string
 	info fs.FileInfo
 }
 
-// visit copies one entry. What is removed meanwhile is not copied.
-func (t *tree) visit(name string, d fs.DirEntry, err error) error {
+// visit copies one entry, and what is in it. What is removed meanwhile is not copied.
+func (t *tree) visit(name string) error {
+	err := t.ctx.Err()
 	if err == nil {
-		err = t.ctx.Err()
-	}
-	if err == nil {
-		err = t.copyEntry(name, d)
+		err = t.copyEntry(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -108,8 +114,8 @@ func (t *tree) visit(name string, d fs.DirEntry, err error) error {
 }
 
 // copyEntry copies a file, a directory or a symbolic link. Pipes, sockets and devices are of use only to what runs.
-func (t *tree) copyEntry(name string, d fs.DirEntry) error {
-	info, err := d.Info()
+func (t *tree) copyEntry(name string) error {
+	info, err := t.from.Lstat(name)
 	switch {
 	case err != nil:
 		return err
@@ -126,10 +132,29 @@ func (t *tree) copyEntry(name string, d fs.DirEntry) error {
 	case name != ".":
 		err = t.to.Mkdir(name, 0o700)
 	}
-	if err == nil {
-		t.dirs = append(t.dirs, dir{name, info})
+	if err != nil {
+		return err
 	}
-	return err
+	t.dirs = append(t.dirs, dir{name, info})
+	return t.copyEntries(name)
+}
+
+// copyEntries copies what is in a directory. fs.WalkDir takes no names that are not UTF-8.
+func (t *tree) copyEntries(name string) error {
+	d, err := t.from.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0) // It may be a pipe by now.
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	if err = errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := t.visit(filepath.Join(name, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *tree) copyFile(name string) error {
@@ -142,15 +167,75 @@ func (t *tree) copyFile(name string) error {
 	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
+	isLink, err := t.link(name, info)
+	if err != nil || isLink {
+		return err
+	}
 	out, err := t.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.LimitReader(in, info.Size())) // A command may write faster than this reads.
-	if err = errors.Join(err, out.Chmod(info.Mode()), out.Close()); err != nil {
+	err = t.copyContent(out, in, info.Size()) // A command may write faster than this reads.
+	if err = errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close()); err != nil {
 		return err
 	}
 	return t.to.Chtimes(name, time.Time{}, info.ModTime())
+}
+
+// link makes the name a link to the copy of a file that another name has in the tree, and reports whether it did.
+func (t *tree) link(name string, info fs.FileInfo) (bool, error) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Nlink < 2 {
+		return false, nil
+	}
+	of := inode{st.Dev, st.Ino}
+	if first, ok := t.links[of]; ok {
+		return true, t.to.Link(first, name)
+	}
+	t.links[of] = name
+	return false, nil
+}
+
+// copyContent copies the first bytes of a file. Holes stay holes.
+func (t *tree) copyContent(out, in *os.File, size int64) error {
+	for at := int64(0); at < size; {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
+		begin, end := nextData(in, at, size)
+		if _, err := in.Seek(begin, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := out.Seek(begin, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.CopyN(out, in, end-begin)
+		if errors.Is(err, io.EOF) { // It was truncated meanwhile.
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		at = end
+	}
+	return out.Truncate(size)
+}
+
+// nextData is where the next data begin and end, at most one piece of them.
+func nextData(in *os.File, at, size int64) (begin, end int64) {
+	begin, err := in.Seek(at, unix.SEEK_DATA)
+	switch {
+	case errors.Is(err, unix.ENXIO): // The rest is a hole.
+		return size, size
+	case err != nil: // The filesystem does not know.
+		begin = at
+	}
+	end, err = in.Seek(begin, unix.SEEK_HOLE)
+	if err != nil {
+		end = size
+	}
+	begin = min(begin, size)
+	return begin, min(end, size, begin+piece)
 }
 
 func (t *tree) finish() error {
