@@ -1,0 +1,74 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package converse is the conversation with a chat in a terminal, as an application on the whole screen. It shows what
+// client.Transcript knows of the chat, and asks a Chat to do what a person wants. It knows no cluster.
+//
+//   - transcript.go: makes items of the state of the chat.
+//   - item.go, markdown.go, wrap.go: render an item in lines of a width.
+//   - pane.go: shows the items that fit on the screen, and selects one.
+//   - model.go, keys.go: the model of bubbletea.
+package converse
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+
+	tea "charm.land/bubbletea/v2"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1beta1"
+)
+
+// Chat does what a person asks for. Its methods are called by goroutines of their own.
+type Chat interface {
+	// Follow yields the events of the chat from the first message on. It calls lost while the chat is out of reach.
+	Follow(ctx context.Context, lost func(error)) iter.Seq2[stream.Event, error]
+	// NewName returns a name for the next message.
+	NewName() string
+	// Send sends a message of that name, and fails if it is refused.
+	Send(ctx context.Context, name, text string) error
+	// Interrupt stops the turn under way.
+	Interrupt(ctx context.Context) error
+	// Decide decides about a call that the person has read: Approve, with the input that the call asks for, or Deny.
+	Decide(ctx context.Context, call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) error
+}
+
+// arrival is an event, why there are no more, or why the chat is out of reach.
+type arrival struct {
+	event     stream.Event
+	err, lost error
+}
+
+// Run shows the chat of that name in a terminal until the person leaves. It returns why the events ended, if they did,
+// and whether a turn is under way.
+func Run(ctx context.Context, in, out *os.File, chat Chat, name string) (busy bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	arrivals := make(chan arrival, 256)
+	pass := func(a arrival) bool {
+		select {
+		case arrivals <- a:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	go func() {
+		for e, err := range chat.Follow(ctx, func(err error) { pass(arrival{lost: err}) }) {
+			if !pass(arrival{event: e, err: err}) {
+				return
+			}
+		}
+	}()
+	m := newModel(ctx, chat, name)
+	m.arrivals = arrivals
+	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+		tea.WithoutSignalHandler()).Run()
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return m.busy(), errors.Join(err, m.ended)
+}

@@ -1,0 +1,191 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/render"
+)
+
+// keysLine says which keys act now.
+func (m *model) keysLine() string {
+	switch {
+	case m.warned == "ctrl+c" && m.busy():
+		return "interrupting; ctrl-C again leaves"
+	case m.warned == "ctrl+c":
+		return "ctrl-C again, or ctrl-D in an empty line, leaves"
+	case m.warned == "esc":
+		return "Esc again interrupts the turn"
+	case m.answering != nil:
+		return "Enter answers call " + m.answering.ID + ", Esc returns"
+	case m.browsing:
+		return "Up, Down select, Enter opens, a approves, d denies, r answers, Esc returns"
+	}
+	return "Enter sends, Tab selects, PgUp scrolls, Esc twice interrupts, ctrl-D leaves"
+}
+
+// press handles a key.
+func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
+	name, before := k.String(), m.warned
+	m.warned = ""
+	switch name {
+	case "ctrl+c":
+		return m.interruptOrLeave(before)
+	case "pgup":
+		m.pane.scroll(1 - m.pane.height)
+	case "pgdown":
+		m.pane.scroll(m.pane.height - 1)
+	default:
+		if m.browsing {
+			return m.browse(name)
+		}
+		return m.edit(k, name, before)
+	}
+	return nil
+}
+
+// interruptOrLeave interrupts the turn under way the first time, and leaves the second time.
+func (m *model) interruptOrLeave(before string) tea.Cmd {
+	m.warned = "ctrl+c"
+	switch {
+	case before == "ctrl+c":
+		return m.leave()
+	case m.busy():
+		return m.interrupt()
+	}
+	return nil
+}
+
+// leave ends the program once a request to interrupt is made.
+func (m *model) leave() tea.Cmd {
+	if m.interrupting {
+		m.leaving = true
+		return nil
+	}
+	return tea.Quit
+}
+
+func (m *model) interrupt() tea.Cmd {
+	m.interrupting = true
+	return func() tea.Msg { return outcome{interrupts: true, err: m.actions.Interrupt(m.ctx)} }
+}
+
+// edit handles a key of the input.
+func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
+	switch name {
+	case "enter":
+		return m.enter()
+	case "esc":
+		return m.escape(before)
+	case "tab":
+		m.browsing = true
+		m.pane.selectFirst()
+		return nil
+	case "ctrl+d":
+		if m.input.Value() == "" {
+			return m.leave()
+		}
+	case "up":
+		if m.input.Line() == 0 && m.history.move(&m.input, -1) {
+			return nil
+		}
+	case "down":
+		if m.input.Line() == m.input.LineCount()-1 && m.history.move(&m.input, 1) {
+			return nil
+		}
+	}
+	m.input, cmd = m.input.Update(k)
+	return cmd
+}
+
+// escape leaves the answer to a call, or interrupts the turn under way the second time.
+func (m *model) escape(before string) tea.Cmd {
+	switch {
+	case m.answering != nil:
+		m.answering = nil
+	case !m.busy():
+	case before == "esc":
+		return m.interrupt()
+	default:
+		m.warned = "esc"
+	}
+	return nil
+}
+
+// enter sends what was typed: as a message, or as the answer to a call.
+func (m *model) enter() tea.Cmd {
+	text, call := strings.TrimSpace(m.input.Value()), m.answering
+	if text == "" {
+		return nil
+	}
+	m.history.add(text)
+	m.input.Reset()
+	m.notice = ""
+	if call != nil {
+		m.answering = nil
+		return m.decide(*call, v1beta1.DecisionApprove, text)
+	}
+	name := m.actions.NewName()
+	m.sent, m.sentText = name, text // From now on keys interrupt: the turn may begin before the API server answers.
+	m.pane.scrolled = false
+	return func() tea.Msg {
+		if err := m.actions.Send(m.ctx, name, text); err != nil {
+			return outcome{name: name, text: text, err: err}
+		}
+		return nil
+	}
+}
+
+// browse handles a key while items are selected.
+func (m *model) browse(name string) tea.Cmd {
+	m.notice = ""
+	switch name {
+	case "ctrl+d":
+		return m.leave()
+	case "up", "k", "shift+tab":
+		m.pane.move(-1)
+	case "down", "j", "tab":
+		m.pane.move(1)
+	case "esc", "i":
+		m.browsing, m.pane.selected = false, ""
+	case "enter", "space":
+		m.pane.toggle()
+	case "a", "d", "r":
+		return m.judge(name)
+	}
+	return nil
+}
+
+// judge decides about the selected call. It is only approved or answered after the person has seen all of it.
+func (m *model) judge(name string) tea.Cmd {
+	it := m.pane.selection()
+	if it == nil || it.pending == nil {
+		return nil
+	}
+	call, need := *it.pending, render.NeedOf(it.pending)
+	switch {
+	case name == "d" && need != render.NeedsResult:
+		return m.decide(call, v1beta1.DecisionDeny, "")
+	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput:
+	case !m.pane.wasRead(it):
+		m.notice = "[read the call to its end first: PgDn scrolls]"
+	case name == "a":
+		return m.decide(call, v1beta1.DecisionApprove, "")
+	default:
+		m.answering, m.browsing, m.pane.selected = &call, false, ""
+	}
+	return nil
+}
+
+// decide decides about a call. An input that is refused returns to the line, as the answer to that call.
+func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) tea.Cmd {
+	return func() tea.Msg {
+		return outcome{words: "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]",
+			err: m.actions.Decide(m.ctx, call, decision, input), text: input, call: &call}
+	}
+}

@@ -1,0 +1,411 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	xansi "github.com/charmbracelet/x/ansi"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/test/kit/check"
+)
+
+// recorder is a Chat that records what it is asked for, and fails with err.
+type recorder struct {
+	asked []string
+	err   error
+}
+
+func (r *recorder) Follow(context.Context, func(error)) iter.Seq2[stream.Event, error] {
+	return func(func(stream.Event, error) bool) {}
+}
+
+func (r *recorder) NewName() string { return fmt.Sprintf("m%d", len(r.asked)) }
+
+func (r *recorder) record(format string, args ...any) error {
+	r.asked = append(r.asked, fmt.Sprintf(format, args...))
+	return r.err
+}
+
+func (r *recorder) Send(_ context.Context, _, text string) error { return r.record("send %s", text) }
+func (r *recorder) Interrupt(context.Context) error              { return r.record("interrupt") }
+func (r *recorder) Decide(_ context.Context, call v1beta1.PendingToolCall, d v1beta1.ApprovalDecision, input string,
+) error {
+	return r.record("%s %s %s", d, call.Digest, input)
+}
+
+// screen is a model with a person before it.
+type screen struct {
+	*model
+
+	t    *testing.T
+	does *recorder
+}
+
+func newScreen(t *testing.T) *screen {
+	does := &recorder{}
+	s := &screen{model: newModel(t.Context(), does, "triage"), t: t, does: does}
+	s.arrivals = make(chan arrival, 1)
+	s.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	return s
+}
+
+// takes passes events to the model.
+func (s *screen) takes(events ...stream.Event) {
+	batch := make([]arrival, len(events))
+	for i, e := range events {
+		batch[i].event = e
+	}
+	s.Update(batch)
+}
+
+// press presses keys, and does at once what the model asks for. It reports whether the model ends.
+func (s *screen) press(keys ...tea.KeyPressMsg) (ended bool) {
+	for _, k := range keys {
+		_, cmd := s.Update(k)
+		if cmd == nil {
+			continue
+		}
+		msg := cmd()
+		_, quits := msg.(tea.QuitMsg)
+		if o, ok := msg.(outcome); ok {
+			_, cmd = s.Update(o)
+			quits = cmd != nil
+		}
+		ended = ended || quits
+	}
+	return ended
+}
+
+func (s *screen) types(text string) {
+	for _, r := range text {
+		s.press(tea.KeyPressMsg{Code: r, Text: string(r)})
+	}
+}
+
+var (
+	enter    = tea.KeyPressMsg{Code: tea.KeyEnter}
+	esc      = tea.KeyPressMsg{Code: tea.KeyEscape}
+	tab      = tea.KeyPressMsg{Code: tea.KeyTab}
+	up       = tea.KeyPressMsg{Code: tea.KeyUp}
+	pageUp   = tea.KeyPressMsg{Code: tea.KeyPgUp}
+	pageDown = tea.KeyPressMsg{Code: tea.KeyPgDown}
+	ctrlC    = tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	ctrlD    = tea.KeyPressMsg{Code: 'd', Mod: tea.ModCtrl}
+	keyA     = tea.KeyPressMsg{Code: 'a', Text: "a"}
+	keyD     = tea.KeyPressMsg{Code: 'd', Text: "d"}
+	keyR     = tea.KeyPressMsg{Code: 'r', Text: "r"}
+)
+
+// shown is the screen without styles.
+func (s *screen) shown() string { return xansi.Strip(s.View().Content) }
+
+func (s *screen) shows(words ...string) {
+	s.t.Helper()
+	check.Contains(s.t, s.shown(), words...)
+}
+
+func event(name string, data any) stream.Event {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic(err)
+	}
+	return stream.Event{Name: name, Data: raw}
+}
+
+func question(index int64, text string) stream.Event {
+	return event(stream.EventMessage, stream.MessageCommitted{HistoryVersion: index + 1, Index: index,
+		Message: stream.Message{Name: fmt.Sprint("q", index), Role: v1beta1.RoleUser, Content: text}})
+}
+
+func reply(index int64, text ...v1beta1.MessagePart) stream.Event {
+	return event(stream.EventMessage, stream.MessageCommitted{HistoryVersion: index + 1, Index: index,
+		Message: stream.Message{Name: fmt.Sprint("r", index), Role: v1beta1.RoleAssistant, Attempt: 1, Parts: text}})
+}
+
+func words(text string) v1beta1.MessagePart {
+	return v1beta1.MessagePart{Type: v1beta1.PartText, Text: &text}
+}
+
+func part(p parts.Part) stream.Event {
+	return event(stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: 1, Role: "Assistant", Part: p})
+}
+
+func waits(calls ...v1beta1.PendingToolCall) stream.Event {
+	for i := range calls {
+		calls[i].Digest = calls[i].CallDigest()
+	}
+	return event(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: calls})
+}
+
+func TestSentTextIsInterruptibleBeforeItsTurn(t *testing.T) {
+	rests, works := stream.Status{Ready: metav1.ConditionTrue}, stream.Status{Ready: metav1.ConditionUnknown}
+	taken := stream.MessageCommitted{Message: stream.Message{Name: "m"}}
+	m := &model{}
+	for _, step := range []struct {
+		what   string
+		sent   string
+		update client.Update
+		busy   bool
+	}{
+		{"the chat is idle", "", &rests, false},
+		{"a text is sent, and a late status is idle", "m", &rests, true},
+		{"the text is committed", "m", &taken, true},
+		{"its turn runs", "", &works, true},
+		{"the text is repeated", "", &taken, true},
+		{"the turn is over", "", &rests, false},
+	} {
+		m.sent = step.sent
+		if m.observe(step.update); m.busy() != step.busy {
+			t.Errorf("%s: busy is %v", step.what, m.busy())
+		}
+	}
+	m.sent = "m"
+	if m.observe(&stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "m"}}}); m.busy() {
+		t.Error("a queued text is interruptible")
+	}
+}
+
+func TestKeysInterruptAndLeave(t *testing.T) {
+	working := event(stream.EventStatus, stream.Status{Ready: metav1.ConditionUnknown})
+	for name, c := range map[string]struct {
+		keys  []tea.KeyPressMsg
+		asked string
+		ended bool
+	}{
+		"ctrl-C":              {[]tea.KeyPressMsg{ctrlC}, "interrupt", false},
+		"ctrl-C twice":        {[]tea.KeyPressMsg{ctrlC, ctrlC}, "interrupt", true},
+		"Esc":                 {[]tea.KeyPressMsg{esc}, "", false},
+		"Esc twice":           {[]tea.KeyPressMsg{esc, esc}, "interrupt", false},
+		"Esc, a, Esc":         {[]tea.KeyPressMsg{esc, keyA, esc}, "", false},
+		"ctrl-D":              {[]tea.KeyPressMsg{ctrlD}, "", true},
+		"ctrl-D after a text": {[]tea.KeyPressMsg{keyA, ctrlD}, "", false},
+	} {
+		s := newScreen(t)
+		s.takes(working)
+		check.Equal(t, name+" ends", c.ended, s.press(c.keys...))
+		check.Equal(t, name, c.asked, strings.Join(s.does.asked, ","))
+	}
+}
+
+func TestLeavingWaitsForTheInterrupt(t *testing.T) {
+	s := newScreen(t)
+	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionUnknown}))
+	_, interrupt := s.Update(ctrlC)
+	if _, quit := s.Update(ctrlC); quit != nil {
+		t.Error("it leaves before the request is made")
+	}
+	if _, quit := s.Update(interrupt()); quit == nil {
+		t.Error("it does not leave")
+	}
+	check.Equal(t, "asked", "interrupt", strings.Join(s.does.asked, ","))
+}
+
+func TestRefusedTextReturnsWithItsReason(t *testing.T) {
+	s := newScreen(t)
+	s.does.err = errors.New("QueueFull")
+	s.types("one")
+	s.press(enter)
+	s.shows("▎kubectl chat: QueueFull", "▎> one")
+	s.does.err = nil
+	s.press(enter)
+	s.types("draft")
+	s.press(up)
+	s.shows("\n▎> one")
+	s.press(tea.KeyPressMsg{Code: tea.KeyDown})
+	s.shows("\n▎> draft")
+	check.Equal(t, "asked", "send one,send one", strings.Join(s.does.asked, ","))
+}
+
+// Security (a hostile model): cannot have a call approved in a terminal that shows only a part of it.
+func TestApprovalNeedsTheWholeCallRead(t *testing.T) {
+	s := newScreen(t)
+	call := v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval,
+		Input: `{"command":"` + strings.Repeat(`true\n`, 60) + `rm x"}`}
+	s.takes(waits(call))
+	call.Digest = call.CallDigest()
+	s.types("ad")
+	check.Equal(t, "asked while typing", 0, len(s.does.asked))
+	s.press(tab, enter, keyA)
+	s.shows("▎  c1 (execute):", "read the call to its end first")
+	s.press(pageDown, keyA)
+	check.Equal(t, "asked before the end", 0, len(s.does.asked))
+	s.press(pageDown, pageDown, pageDown, keyA)
+	s.shows(`rm x"`, "▎[call c1 (execute) was approved]")
+	check.Equal(t, "asked", "Approve "+call.Digest+" ", strings.Join(s.does.asked, ","))
+}
+
+func TestChangedOrResizedCallIsReadAgain(t *testing.T) {
+	long := `{"command":"` + strings.Repeat(`true\n`, 60) + `"}`
+	change := map[string]func(*screen){
+		"another input": func(s *screen) {
+			s.takes(waits(v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval, Input: long + " "}))
+			s.press(tab)
+		},
+		"another width": func(s *screen) { s.Update(tea.WindowSizeMsg{Width: 30, Height: 24}) },
+	}
+	for name, do := range change {
+		s := newScreen(t)
+		s.takes(waits(v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval, Input: long}))
+		s.press(tab, pageDown, pageDown, pageDown, pageDown)
+		do(s)
+		s.press(keyA)
+		check.Equal(t, name, 0, len(s.does.asked))
+	}
+}
+
+func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
+	s := newScreen(t)
+	call := v1beta1.PendingToolCall{ID: "c1", Name: "ask", Kind: v1beta1.RequiresApproval,
+		ApprovalCause: v1beta1.ApprovalInputRequired, InputRequests: `{"q":{"params":{"message":"Your name?"}}}`}
+	s.takes(waits(call))
+	call.Digest = call.CallDigest()
+	s.shows("Your name?", "[asks for input: r answers, d denies]")
+	s.press(tab, keyA, keyR)
+	s.does.err = errors.New("no object")
+	s.types("x")
+	s.press(enter)
+	s.shows("▎kubectl chat: no object", "▎> x", "Enter answers call c1")
+	s.does.err = nil
+	s.press(enter, tab, keyD)
+	check.Equal(t, "asked", strings.Join([]string{"Approve " + call.Digest + " x", "Approve " + call.Digest + " x",
+		"Deny " + call.Digest + " "}, ","), strings.Join(s.does.asked, ","))
+}
+
+func TestCallsAndReasoningFoldToALine(t *testing.T) {
+	s := newScreen(t)
+	thought := "first\nsecond"
+	s.takes(question(0, "why?"), reply(1, v1beta1.MessagePart{Type: v1beta1.PartReasoning, Text: &thought},
+		v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{ID: "c1", Name: "execute",
+			Input: `{"command":"ls /tmp"}`}}))
+	s.shows("▎▸ reasoning\n", "▎▸ $ ls /tmp\n")
+	output := `{"output":"a\nb\n","exit_code":0,"wall_duration_ms":5}`
+	s.takes(event(stream.EventMessage, stream.MessageCommitted{HistoryVersion: 3, Index: 2, Message: stream.Message{
+		Name: "t", Role: v1beta1.RoleTool, Attempt: 1, Parts: []v1beta1.MessagePart{{Type: v1beta1.PartToolResult,
+			ToolResult: &v1beta1.ToolResult{ID: "c1", Name: "execute", Output: output}}}}}))
+	s.shows("▎▸ $ ls /tmp -> exit code 0 after 5ms\n")
+	s.press(tab, enter, up, enter)
+	s.shows("▎▾ reasoning\n▎  first\n▎  second\n▎▾ $ ls", "▎    \"output\": \"a\\n\n")
+}
+
+func TestLiveReplyBecomesTheCommittedOne(t *testing.T) {
+	s := newScreen(t)
+	s.takes(question(0, "why?"), part(parts.Part{Type: parts.Text, Text: "Net"}))
+	s.shows("\nNet")
+	s.takes(part(parts.Part{Type: parts.Text, Text: "works"}))
+	s.shows("\nNetworks")
+	s.takes(reply(1, words("Networks.")))
+	check.Equal(t, "replies", 1, strings.Count(s.shown(), "Networks"))
+}
+
+func TestStatusLineShowsWaitModelAndCost(t *testing.T) {
+	s := newScreen(t)
+	s.shows("▎triage: connecting")
+	s.takes(event(stream.EventMessage, stream.MessageCommitted{HistoryVersion: 1, Message: stream.Message{Name: "r",
+		Role: v1beta1.RoleAssistant, Attempt: 1, Cost: &v1beta1.Cost{MicroUnits: 1500000, Currency: "USD"}}}),
+		event(stream.EventStatus, stream.Status{Model: "large", Wait: &v1beta1.ChatWait{Reason: "QuotaExceeded",
+			Message: "3 chats generate", Since: metav1.Now()}}))
+	s.shows("▎triage: QuotaExceeded: 3 chats generate", "large · ")
+	s.Update([]arrival{{lost: errors.New("refused")}})
+	s.shows("▎triage: the gateway is out of reach")
+	s.takes(event(stream.EventStatus, stream.Status{Phase: v1beta1.ChatInterrupting}))
+	s.shows("▎triage: Interrupting")
+}
+
+// hostile takes the terminal over, hides, and imitates the plug-in in all its lines.
+const hostile = "\x1b]0;owned\a\u009b2J\x1b[1A\rrm \u202e-fr\u200b\n▎[approved]\n\u2028▎> yes\r\n\x1b[36m▎▸ x " +
+	"&#27;[2J &#x258e;[approved] &#x202e; [text](https://evil.example/?a=1&b=2) <b>bold</b>\n\n|a|b|\n|-|-|\n|▎|&#x258e;|\n"
+
+// Security (an author of messages): cannot control a terminal or imitate its lines in a conversation on the screen.
+func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
+	s := newScreen(t)
+	text := hostile
+	s.takes(question(0, hostile), reply(1, words(hostile), v1beta1.MessagePart{Type: v1beta1.PartReasoning, Text: &text},
+		v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{ID: hostile, Name: hostile,
+			Input: hostile}},
+		v1beta1.MessagePart{Type: v1beta1.PartToolResult, ToolResult: &v1beta1.ToolResult{ID: hostile, Name: hostile,
+			Output: hostile}}),
+		event(stream.EventNote, stream.Note{Index: 1, Generation: 1, Message: stream.Message{Name: hostile, UID: "u",
+			Content: hostile, CreatedBy: hostile, Visibility: v1beta1.VisibleToUsers}}),
+		event(stream.EventError, stream.Error{Reason: v1beta1.ErrorReason(hostile), Message: hostile}),
+		event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: hostile, Preview: hostile}}}),
+		waits(v1beta1.PendingToolCall{ID: hostile, Name: hostile, Kind: v1beta1.RequiresApproval, Input: hostile}),
+		event(stream.EventStatus, stream.Status{Model: hostile, Warnings: []stream.Warning{{Type: hostile, Message: hostile}},
+			Wait: &v1beta1.ChatWait{Reason: hostile, Message: hostile}, Phase: v1beta1.ChatRequiresAction}))
+	for _, it := range s.pane.items {
+		s.pane.opened[it.key] = true
+	}
+	for _, width := range []int{20, 80, 200} {
+		s.Update(tea.WindowSizeMsg{Width: width, Height: 400})
+		styled := s.View().Content
+		if strings.Contains(styled, "\x1b]") {
+			t.Errorf("at width %d there is a link: %q", width, styled)
+		}
+		shown := xansi.Strip(styled)
+		check.Equal(t, "escaped", printable.Escape(shown), shown)
+		for line := range strings.Lines(shown) {
+			if strings.Contains(strings.TrimPrefix(line, terminal.Mark), terminal.Mark) {
+				t.Errorf("at width %d a line has the mark: %q", width, line)
+			}
+			if xansi.StringWidth(strings.TrimSuffix(line, "\n")) > width {
+				t.Errorf("at width %d a line is wider: %q", width, line)
+			}
+		}
+	}
+	s.shows(`\u001b]0;owned\u0007\u009b2J`, "&#27;[2J &#x258e;[approved]", "(https://evil.example/?a=1&b=2)", "<b>bold</b>")
+}
+
+func TestKeysRenderOnlyWhatIsShown(t *testing.T) {
+	s := newScreen(t)
+	for i := range int64(2500) {
+		s.takes(question(2*i, fmt.Sprint("question ", i)), reply(2*i+1, words("**answer**")))
+	}
+	s.press(pageUp, pageUp, pageDown, keyA)
+	rendered := 0
+	for _, it := range s.pane.items {
+		if it.rendered != nil {
+			rendered++
+		}
+	}
+	if len(s.pane.items) != 5000 {
+		t.Errorf("there are %d items", len(s.pane.items))
+	}
+	first := s.pane.items[0]
+	s.pane.scroll(-1 << 20)
+	s.layout()
+	before := &first.rendered[0]
+	s.press(keyA)
+	if &first.rendered[0] != before {
+		t.Error("a key renders again what is on the screen")
+	}
+	t.Logf("%d of %d items are rendered", rendered, len(s.pane.items))
+}
+
+func BenchmarkKeyInChatOf5000Messages(b *testing.B) {
+	m := newModel(b.Context(), &recorder{}, "triage")
+	m.arrivals = make(chan arrival, 1)
+	var batch []arrival
+	for i := range int64(2500) {
+		batch = append(batch, arrival{event: question(2*i, "question")}, arrival{event: reply(2*i+1, words("**answer**"))})
+	}
+	m.Update(batch)
+	for b.Loop() {
+		m.Update(keyA)
+		m.View()
+	}
+}
