@@ -7,7 +7,7 @@
 //   - transcript.go: makes items of the state of the chat.
 //   - item.go, markdown.go, wrap.go: render an item in lines of a width.
 //   - pane.go: shows the items that fit on the screen, and selects one.
-//   - model.go, keys.go: the model of bubbletea.
+//   - model.go, keys.go, input.go: the model of bubbletea.
 package converse
 
 import (
@@ -34,6 +34,11 @@ type Chat interface {
 	Interrupt(ctx context.Context) error
 	// Decide decides about a call that the person has read: Approve, with the input that the call asks for, or Deny.
 	Decide(ctx context.Context, call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) error
+	// Command does what a command of commands says, and returns what it has done in words.
+	Command(ctx context.Context, name, argument string) (words string, err error)
+	// Text returns the text of a queued message, and Edit replaces it.
+	Text(ctx context.Context, message string) (string, error)
+	Edit(ctx context.Context, message, text string) error
 }
 
 // arrival is an event, why there are no more, or why the chat is out of reach.
@@ -42,8 +47,8 @@ type arrival struct {
 	err, lost error
 }
 
-// Run shows the chat of that name in a terminal until the person leaves. It returns why the events ended, if they did,
-// and whether a turn is under way.
+// Run shows the chat of that name in a terminal until the person leaves, or the events end with an error. It reports
+// whether a turn is under way.
 func Run(ctx context.Context, in, out *os.File, chat Chat, name string) (busy bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -70,5 +75,5 @@ func Run(ctx context.Context, in, out *os.File, chat Chat, name string) (busy bo
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return m.busy(), errors.Join(err, m.ended)
+	return m.turn.busy(), errors.Join(err, m.ended)
 }

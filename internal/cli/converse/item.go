@@ -15,7 +15,7 @@ import (
 type item struct {
 	// key identifies what can be selected; empty for the rest.
 	key string
-	// prose is a text in Markdown, and own holds lines of the plug-in.
+	// prose is a text in Markdown, and own holds lines as the plug-in prints them.
 	prose string
 	own   []string
 	// fold is what folds to one line.
@@ -55,11 +55,12 @@ func (it *item) render(width int, open bool) (lines []string) {
 		return renderPending(it.pending, width)
 	}
 	for _, line := range it.own {
-		if line == "" {
-			lines = append(lines, "")
-			continue
+		line = strings.ReplaceAll(line, "\t", "    ")
+		if strings.HasPrefix(line, terminal.Mark) {
+			lines = append(lines, own(line, width, wrap)...)
+		} else { // It is text of others, as in an earlier conversation.
+			lines = append(lines, wrap(line, width)...)
 		}
-		lines = append(lines, own(strings.ReplaceAll(line, "\t", "    "), width, wrap)...)
 	}
 	return lines
 }
@@ -79,7 +80,7 @@ func (f *fold) render(width int, open bool) []string {
 	}
 	for _, text := range f.detail() {
 		for _, part := range wrapExactly(escape(text), max(1, width-3)) {
-			lines = append(lines, ownStyle.Render(terminal.Mark)+"  "+faintStyle.Render(part))
+			lines = append(lines, ownStyle.Render(terminal.Mark+"| ")+faintStyle.Render(part))
 		}
 	}
 	return lines

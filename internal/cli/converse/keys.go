@@ -4,8 +4,6 @@
 package converse
 
 import (
-	"strings"
-
 	tea "charm.land/bubbletea/v2"
 
 	"parley.dev/parley/api/v1beta1"
@@ -15,16 +13,18 @@ import (
 // keysLine says which keys act now.
 func (m *model) keysLine() string {
 	switch {
-	case m.warned == "ctrl+c" && m.busy():
+	case m.warned == "ctrl+c" && m.turn.busy():
 		return "interrupting; ctrl-C again leaves"
 	case m.warned == "ctrl+c":
 		return "ctrl-C again, or ctrl-D in an empty line, leaves"
 	case m.warned == "esc":
 		return "Esc again interrupts the turn"
-	case m.answering != nil:
-		return "Enter answers call " + m.answering.ID + ", Esc returns"
+	case m.target.call != nil:
+		return "Enter answers call " + m.target.call.ID + ", Esc returns"
+	case m.target.queued != "":
+		return "Enter changes the queued message, Esc returns"
 	case m.browsing:
-		return "Up, Down select, Enter opens, a approves, d denies, r answers, Esc returns"
+		return "Up, Down select, Enter opens, a approves, d denies, r answers, e edits"
 	}
 	return "Enter sends, Tab selects, PgUp scrolls, Esc twice interrupts, ctrl-D leaves"
 }
@@ -55,7 +55,7 @@ func (m *model) interruptOrLeave(before string) tea.Cmd {
 	switch {
 	case before == "ctrl+c":
 		return m.leave()
-	case m.busy():
+	case m.turn.busy():
 		return m.interrupt()
 	}
 	return nil
@@ -90,12 +90,8 @@ func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
 		if m.input.Value() == "" {
 			return m.leave()
 		}
-	case "up":
-		if m.input.Line() == 0 && m.history.move(&m.input, -1) {
-			return nil
-		}
-	case "down":
-		if m.input.Line() == m.input.LineCount()-1 && m.history.move(&m.input, 1) {
+	case "up", "down":
+		if m.history.recall(&m.input, name) {
 			return nil
 		}
 	}
@@ -103,42 +99,19 @@ func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
 	return cmd
 }
 
-// escape leaves the answer to a call, or interrupts the turn under way the second time.
+// escape drops an answer to a call or a change of a message, or interrupts the turn under way the second time.
 func (m *model) escape(before string) tea.Cmd {
 	switch {
-	case m.answering != nil:
-		m.answering = nil
-	case !m.busy():
+	case m.target != target{}:
+		m.target = target{}
+		m.input.Reset()
+	case !m.turn.busy():
 	case before == "esc":
 		return m.interrupt()
 	default:
 		m.warned = "esc"
 	}
 	return nil
-}
-
-// enter sends what was typed: as a message, or as the answer to a call.
-func (m *model) enter() tea.Cmd {
-	text, call := strings.TrimSpace(m.input.Value()), m.answering
-	if text == "" {
-		return nil
-	}
-	m.history.add(text)
-	m.input.Reset()
-	m.notice = ""
-	if call != nil {
-		m.answering = nil
-		return m.decide(*call, v1beta1.DecisionApprove, text)
-	}
-	name := m.actions.NewName()
-	m.sent, m.sentText = name, text // From now on keys interrupt: the turn may begin before the API server answers.
-	m.pane.scrolled = false
-	return func() tea.Msg {
-		if err := m.actions.Send(m.ctx, name, text); err != nil {
-			return outcome{name: name, text: text, err: err}
-		}
-		return nil
-	}
 }
 
 // browse handles a key while items are selected.
@@ -157,6 +130,8 @@ func (m *model) browse(name string) tea.Cmd {
 		m.pane.toggle()
 	case "a", "d", "r":
 		return m.judge(name)
+	case "e":
+		return m.editQueued()
 	}
 	return nil
 }
@@ -177,7 +152,7 @@ func (m *model) judge(name string) tea.Cmd {
 	case name == "a":
 		return m.decide(call, v1beta1.DecisionApprove, "")
 	default:
-		m.answering, m.browsing, m.pane.selected = &call, false, ""
+		m.aim(target{call: &call})
 	}
 	return nil
 }
@@ -186,6 +161,6 @@ func (m *model) judge(name string) tea.Cmd {
 func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) tea.Cmd {
 	return func() tea.Msg {
 		return outcome{words: "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]",
-			err: m.actions.Decide(m.ctx, call, decision, input), text: input, call: &call}
+			err: m.actions.Decide(m.ctx, call, decision, input), text: input, target: target{call: &call}}
 	}
 }

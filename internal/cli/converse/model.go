@@ -6,21 +6,19 @@ package converse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
-	"parley.dev/parley/internal/text/printable"
 )
 
 // maxInput is the most lines of the input that are shown, and maxLines the most that it has.
@@ -34,17 +32,16 @@ type model struct {
 	arrivals <-chan arrival
 
 	transcript transcript
-	pane       pane
-	input      textarea.Model
-	history    history
-	// browsing is true while keys are for the items, and answering is the call that the input answers.
-	browsing  bool
-	answering *v1beta1.PendingToolCall
+	// items are those of the transcript since the last event.
+	items   []*item
+	pane    pane
+	input   textarea.Model
+	history history
+	target  target
+	turn    turn
+	// browsing is true while keys are for the items.
+	browsing bool
 
-	// sent is the last message until the chat has committed or queued it, and working is true while the status has a turn
-	// under way.
-	sent, sentText string
-	working        bool
 	// warned is the key that was pressed once and acts when it is pressed again.
 	warned string
 	// notice is what became of the last key, and lost why the chat is out of reach.
@@ -60,7 +57,8 @@ type model struct {
 }
 
 func newModel(ctx context.Context, actions Chat, name string) *model {
-	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(), input: textarea.New(), width: 80, height: 24}
+	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(),
+		input: textarea.New(), width: 80, height: 24}
 	m.input.Prompt = terminal.Mark + "> "
 	m.input.ShowLineNumbers = false
 	m.input.DynamicHeight, m.input.MaxHeight, m.input.MaxContentHeight = true, maxInput, maxLines
@@ -73,30 +71,29 @@ func newModel(ctx context.Context, actions Chat, name string) *model {
 	return m
 }
 
-// busy reports whether there is something to interrupt.
-func (m *model) busy() bool { return m.working || m.sent != "" }
-
 // Init implements tea.Model.
-func (m *model) Init() tea.Cmd { return m.listen }
+func (m *model) Init() tea.Cmd { return listen(m.ctx, m.arrivals) }
 
 // listen waits for what arrives, and takes all that has.
-func (m *model) listen() tea.Msg {
-	var batch []arrival
-	select {
-	case a := <-m.arrivals:
-		batch = append(batch, a)
-	case <-m.ctx.Done():
-		return nil
-	}
-	for len(batch) < cap(m.arrivals) {
+func listen(ctx context.Context, arrivals <-chan arrival) tea.Cmd {
+	return func() tea.Msg {
+		var batch []arrival
 		select {
-		case a := <-m.arrivals:
+		case a := <-arrivals:
 			batch = append(batch, a)
-		default:
-			return batch
+		case <-ctx.Done():
+			return nil
 		}
+		for len(batch) < cap(arrivals) {
+			select {
+			case a := <-arrivals:
+				batch = append(batch, a)
+			default:
+				return batch
+			}
+		}
+		return batch
 	}
-	return batch
 }
 
 // outcome is what became of a request.
@@ -104,9 +101,9 @@ type outcome struct {
 	// words describe what was done, and err why it was not.
 	words string
 	err   error
-	// text returns to the input after an error: that of a message of the name, or the answer to a call.
+	// text returns to the input after an error, for what it was. name is that of its message.
 	name, text string
-	call       *v1beta1.PendingToolCall
+	target     target
 	interrupts bool
 }
 
@@ -118,12 +115,15 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.arrive(msg)
 	case outcome:
 		cmd = m.finish(msg)
+	case queuedText:
+		m.aim(target{queued: msg.message})
+		m.input.SetValue(msg.text)
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		cmd = m.press(msg)
 	case tea.MouseWheelMsg:
-		m.wheel(msg.Button)
+		m.pane.wheel(msg.Button)
 	default:
 		if !m.browsing {
 			m.input, cmd = m.input.Update(msg)
@@ -131,15 +131,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	m.layout()
 	return m, cmd
-}
-
-func (m *model) wheel(button tea.MouseButton) {
-	switch button {
-	case tea.MouseWheelUp:
-		m.pane.scroll(-3)
-	case tea.MouseWheelDown:
-		m.pane.scroll(3)
-	}
 }
 
 // arrive takes events. It leaves behind the last one.
@@ -156,37 +147,20 @@ func (m *model) arrive(batch []arrival) tea.Cmd {
 			return tea.Quit
 		}
 	}
-	return m.listen
+	m.items = m.transcript.items()
+	return listen(m.ctx, m.arrivals)
 }
 
 func (m *model) event(e stream.Event) error {
 	updates, err := m.transcript.chat.Updates(e)
 	for _, u := range updates {
-		m.observe(u)
+		m.turn.observe(u)
 		m.transcript.take(u)
 	}
 	if err == nil && e.Name == stream.EventDeleted {
 		err = cli.NotFoundError("the chat was deleted")
 	}
 	return err
-}
-
-// observe updates whether there is something to interrupt.
-func (m *model) observe(u client.Update) {
-	switch u := u.(type) {
-	case *stream.MessageCommitted:
-		if m.sent == u.Message.Name { // The status follows.
-			m.sent, m.working = "", true
-		}
-	case *stream.QueueUpdate:
-		for _, waits := range u.Queue {
-			if m.sent == waits.Name {
-				m.sent = ""
-			}
-		}
-	case *stream.Status:
-		m.working = u.Ready == metav1.ConditionUnknown
-	}
 }
 
 // finish shows what became of a request.
@@ -201,15 +175,13 @@ func (m *model) finish(o outcome) tea.Cmd {
 		m.notice = o.words
 		return nil
 	}
-	if m.sent == o.name {
-		m.sent = ""
-	}
+	m.turn.forget(o.name)
 	m.notice = fmt.Sprintf("kubectl chat: %v", o.err)
 	switch {
 	case o.text == "":
 	case m.input.Value() == "":
 		m.input.SetValue(o.text)
-		m.answering = o.call
+		m.target = o.target
 	default:
 		m.notice += "; arrow up shows what you wrote"
 	}
@@ -219,26 +191,18 @@ func (m *model) finish(o outcome) tea.Cmd {
 // layout computes the screen. Only it renders items.
 func (m *model) layout() {
 	m.input.SetWidth(m.width)
-	m.pane.items = m.transcript.items()
-	if m.sent != "" {
-		echo := strings.Split(terminal.Unmarked(printable.Escape(m.sentText)), "\n")
-		for i, line := range echo {
-			echo[i] = terminal.Mark + "> " + line
-		}
-		m.pane.items = append(m.pane.items, &item{own: append([]string{""}, echo...)})
-	}
-	notice := m.noticeLines()
+	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
+	notice := noticeLines(m.notice, m.width, m.height/3)
 	m.pane.resize(m.width, m.height-m.input.Height()-2-len(notice))
 	m.screen = append(m.pane.window(), notice...)
 	m.screen = append(m.screen, m.statusLine(), faintStyle.Render(clip(m.keysLine(), m.width)))
 }
 
-// noticeLines are at most a third of the screen.
-func (m *model) noticeLines() (lines []string) {
-	if m.notice != "" {
-		lines = own(terminal.Mark+terminal.EscapeLine(m.notice), m.width, wrap)
+func noticeLines(notice string, width, most int) (lines []string) {
+	if notice != "" {
+		lines = own(terminal.Mark+terminal.EscapeLine(notice), width, wrap)
 	}
-	return lines[:min(len(lines), m.height/3)]
+	return lines[:min(len(lines), most)]
 }
 
 // statusLine says what the chat waits for, with its model and cost.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,6 +50,15 @@ func (r *recorder) Decide(_ context.Context, call v1beta1.PendingToolCall, d v1b
 	return r.record("%s %s %s", d, call.Digest, input)
 }
 
+func (r *recorder) Command(_ context.Context, name, argument string) (string, error) {
+	return name + " is done", r.record("%s %s", name, argument)
+}
+
+func (r *recorder) Text(context.Context, string) (string, error) { return "the whole\ntext", nil }
+func (r *recorder) Edit(_ context.Context, message, text string) error {
+	return r.record("edit %s %s", message, text)
+}
+
 // screen is a model with a person before it.
 type screen struct {
 	*model
@@ -83,8 +93,9 @@ func (s *screen) press(keys ...tea.KeyPressMsg) (ended bool) {
 		}
 		msg := cmd()
 		_, quits := msg.(tea.QuitMsg)
-		if o, ok := msg.(outcome); ok {
-			_, cmd = s.Update(o)
+		switch msg.(type) {
+		case outcome, queuedText:
+			_, cmd = s.Update(msg)
 			quits = cmd != nil
 		}
 		ended = ended || quits
@@ -112,8 +123,10 @@ var (
 	keyR     = tea.KeyPressMsg{Code: 'r', Text: "r"}
 )
 
-// shown is the screen without styles.
-func (s *screen) shown() string { return xansi.Strip(s.View().Content) }
+// shown is the screen without styles, and without spaces at the ends of lines.
+func (s *screen) shown() string { return blanks.ReplaceAllString(xansi.Strip(s.View().Content), "") }
+
+var blanks = regexp.MustCompile(`(?m) +$`)
 
 func (s *screen) shows(words ...string) {
 	s.t.Helper()
@@ -156,7 +169,7 @@ func waits(calls ...v1beta1.PendingToolCall) stream.Event {
 func TestSentTextIsInterruptibleBeforeItsTurn(t *testing.T) {
 	rests, works := stream.Status{Ready: metav1.ConditionTrue}, stream.Status{Ready: metav1.ConditionUnknown}
 	taken := stream.MessageCommitted{Message: stream.Message{Name: "m"}}
-	m := &model{}
+	m := &turn{}
 	for _, step := range []struct {
 		what   string
 		sent   string
@@ -276,6 +289,7 @@ func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
 	s.takes(waits(call))
 	call.Digest = call.CallDigest()
 	s.shows("Your name?", "[asks for input: r answers, d denies]")
+	s.types("a draft")
 	s.press(tab, keyA, keyR)
 	s.does.err = errors.New("no object")
 	s.types("x")
@@ -285,6 +299,37 @@ func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
 	s.press(enter, tab, keyD)
 	check.Equal(t, "asked", strings.Join([]string{"Approve " + call.Digest + " x", "Approve " + call.Digest + " x",
 		"Deny " + call.Digest + " "}, ","), strings.Join(s.does.asked, ","))
+}
+
+func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
+	s := newScreen(t)
+	for _, text := range []string{"/model large", "/compact", "/mode", "/clear now", "/etc", "/tmp/x is full", "/help"} {
+		s.types(text)
+		s.press(enter)
+		if text == "/compact" {
+			s.shows("▎[compact is done]")
+		}
+		if text == "/mode" {
+			s.shows("▎type /mode Plan|Explore|none")
+		}
+	}
+	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear,\n▎… /fork;")
+	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full", strings.Join(s.does.asked, ","))
+}
+
+func TestQueuedMessageIsEdited(t *testing.T) {
+	s := newScreen(t)
+	queue := []stream.QueuedMessage{{Name: "q", Preview: "the wh…"}}
+	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}))
+	s.shows("▎> the wh… [queued]")
+	s.press(tab, tea.KeyPressMsg{Code: 'e', Text: "e"})
+	s.shows("▎> the whole\n▎> text", "Enter changes the queued message")
+	s.types("!")
+	s.press(enter)
+	s.shows("▎[the message was changed]")
+	s.press(tab, tea.KeyPressMsg{Code: 'e', Text: "e"}, esc)
+	check.Equal(t, "input", "", strings.TrimSpace(s.input.Value()))
+	check.Equal(t, "asked", "edit q the whole\ntext!", strings.Join(s.does.asked, ","))
 }
 
 func TestCallsAndReasoningFoldToALine(t *testing.T) {
@@ -300,7 +345,7 @@ func TestCallsAndReasoningFoldToALine(t *testing.T) {
 			ToolResult: &v1beta1.ToolResult{ID: "c1", Name: "execute", Output: output}}}}}))
 	s.shows("▎▸ $ ls /tmp -> exit code 0 after 5ms\n")
 	s.press(tab, enter, up, enter)
-	s.shows("▎▾ reasoning\n▎  first\n▎  second\n▎▾ $ ls", "▎    \"output\": \"a\\n\n")
+	s.shows("▎▾ reasoning\n▎| first\n▎| second\n▎▾ $ ls", "▎|   \"output\": \"a\\n\n")
 }
 
 func TestLiveReplyBecomesTheCommittedOne(t *testing.T) {
@@ -329,7 +374,8 @@ func TestStatusLineShowsWaitModelAndCost(t *testing.T) {
 
 // hostile takes the terminal over, hides, and imitates the plug-in in all its lines.
 const hostile = "\x1b]0;owned\a\u009b2J\x1b[1A\rrm \u202e-fr\u200b\n▎[approved]\n\u2028▎> yes\r\n\x1b[36m▎▸ x " +
-	"&#27;[2J &#x258e;[approved] &#x202e; [text](https://evil.example/?a=1&b=2) <b>bold</b>\n\n|a|b|\n|-|-|\n|▎|&#x258e;|\n"
+	"&#27;[2J &#x258e;[approved] &#x202e; [text](https://evil.example/?a=1&b=2) <b>bold</b>\n\n" +
+	"|a|b|\n|-|-|\n|▎|&#x258e;|\n"
 
 // Security (an author of messages): cannot control a terminal or imitate its lines in a conversation on the screen.
 func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
@@ -340,6 +386,9 @@ func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
 			Input: hostile}},
 		v1beta1.MessagePart{Type: v1beta1.PartToolResult, ToolResult: &v1beta1.ToolResult{ID: hostile, Name: hostile,
 			Output: hostile}}),
+		event(stream.EventMessage, stream.MessageCommitted{HistoryVersion: 3, Index: 2, Message: stream.Message{Name: "h",
+			Role: v1beta1.RoleUser, History: []v1beta1.PriorMessage{{Role: v1beta1.RoleAssistant,
+				Content: hostile + "[imitated]"}}}}),
 		event(stream.EventNote, stream.Note{Index: 1, Generation: 1, Message: stream.Message{Name: hostile, UID: "u",
 			Content: hostile, CreatedBy: hostile, Visibility: v1beta1.VisibleToUsers}}),
 		event(stream.EventError, stream.Error{Reason: v1beta1.ErrorReason(hostile), Message: hostile}),
@@ -362,12 +411,16 @@ func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
 			if strings.Contains(strings.TrimPrefix(line, terminal.Mark), terminal.Mark) {
 				t.Errorf("at width %d a line has the mark: %q", width, line)
 			}
+			if strings.HasPrefix(line, terminal.Mark+"[imitated]") {
+				t.Errorf("at width %d a line is imitated: %q", width, line)
+			}
 			if xansi.StringWidth(strings.TrimSuffix(line, "\n")) > width {
 				t.Errorf("at width %d a line is wider: %q", width, line)
 			}
 		}
 	}
-	s.shows(`\u001b]0;owned\u0007\u009b2J`, "&#27;[2J &#x258e;[approved]", "(https://evil.example/?a=1&b=2)", "<b>bold</b>")
+	s.shows(`\u001b]0;owned\u0007\u009b2J`, "&#27;[2J &#x258e;[approved]", "(https://evil.example/?a=1&b=2)",
+		"<b>bold</b>")
 }
 
 func TestKeysRenderOnlyWhatIsShown(t *testing.T) {

@@ -6,6 +6,7 @@ package converse
 import (
 	"slices"
 
+	tea "charm.land/bubbletea/v2"
 	xansi "github.com/charmbracelet/x/ansi"
 
 	"parley.dev/parley/internal/cli/render"
@@ -39,6 +40,16 @@ func (p *pane) resize(width, height int) {
 		p.read = map[string]int{}
 	}
 	p.width, p.height = max(10, width), max(1, height)
+}
+
+// wheel scrolls as the wheel of a mouse is turned.
+func (p *pane) wheel(button tea.MouseButton) {
+	switch button {
+	case tea.MouseWheelUp:
+		p.scroll(-3)
+	case tea.MouseWheelDown:
+		p.scroll(3)
+	}
 }
 
 // end returns where the pane begins if it shows the end.

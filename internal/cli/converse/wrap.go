@@ -27,13 +27,14 @@ func wrapExactly(text string, width int) []string {
 	return strings.Split(xansi.Hardwrap(text, width, true), "\n")
 }
 
-// own wraps a line of the plug-in, which begins with its mark. So does each of the lines that it becomes.
+// own wraps a line of the plug-in, which begins with its mark. The lines that it becomes begin with the mark and an
+// ellipsis, so that text of others in it does not look like another line of the plug-in.
 func own(line string, width int, wrap func(string, int) []string) (lines []string) {
 	text := strings.TrimPrefix(line, terminal.Mark)
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	for i, part := range wrap(text, max(1, width-lipgloss.Width(terminal.Mark+indent)-2)) {
 		if i > 0 {
-			part = indent + "  " + part
+			part = indent + "… " + part
 		}
 		lines = append(lines, ownStyle.Render(terminal.Mark+part))
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,7 +121,7 @@ func (c *conversation) Interrupt(ctx context.Context) error {
 // person has seen, and no other.
 func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision,
 	input string) error {
-	s, w := c.s.silent(), waiting{wait: true, timeout: time.Minute}
+	s, w := c.s.printingTo(io.Discard), waiting{wait: true, timeout: time.Minute}
 	call, err := undecidedCall(ctx, s, c.chat, seen.ID)
 	if err != nil {
 		return err
@@ -136,11 +137,64 @@ func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall,
 	return decideCall(ctx, s, c.chat, call, v1beta1.ToolApprovalSpec{Decision: decision}, w)
 }
 
-// silent returns a session that prints nothing.
-func (s *session) silent() *session {
-	quiet, o := *s, *s.options
+// printingTo returns a session that prints there.
+func (s *session) printingTo(out io.Writer) *session {
+	other, o := *s, *s.options
 	o.Output = render.Output{}
-	o.In, o.Out, o.ErrOut = s.In, io.Discard, io.Discard
-	quiet.options = &o
-	return &quiet
+	o.In, o.Out, o.ErrOut = s.In, out, out
+	other.options = &o
+	return &other
+}
+
+// Text implements converse.Chat.
+func (c *conversation) Text(ctx context.Context, message string) (string, error) {
+	m, err := editableMessage(ctx, c.s, c.chat, message)
+	if err != nil {
+		return "", err
+	}
+	return m.Spec.Content, nil
+}
+
+// Edit implements converse.Chat.
+func (c *conversation) Edit(ctx context.Context, message, text string) error {
+	if err := checkQueued(ctx, c.s, c.chat, message); err != nil {
+		return err
+	}
+	m, err := editableMessage(ctx, c.s, c.chat, message)
+	if err != nil {
+		return err
+	}
+	return changeMessage(ctx, c.s.printingTo(io.Discard), m, text)
+}
+
+// Command implements converse.Chat: requests and forks as their verbs do, and settings as the page does.
+func (c *conversation) Command(ctx context.Context, name, argument string) (string, error) {
+	var out strings.Builder
+	s := c.s.printingTo(&out)
+	if name == "fork" {
+		fork := forkOptions{}
+		fork.new.noFollow = true
+		err := fork.run(ctx, s, []string{c.chat})
+		return strings.TrimSpace(out.String()), err
+	}
+	for _, r := range requests {
+		if r.name == name {
+			err := r.make(ctx, s, []string{c.chat}, waiting{wait: true, timeout: time.Minute})
+			return strings.TrimSpace(out.String()), err
+		}
+	}
+	return c.set(ctx, name, argument)
+}
+
+// set changes a setting of the chat from the next step on.
+func (c *conversation) set(ctx context.Context, name, value string) (string, error) {
+	settings := map[string]map[string]any{"model": {"modelConfigRef": map[string]any{"name": value}},
+		"mode": {"mode": value}, "effort": {"reasoningEffort": value}}
+	if name == "mode" && value == "none" {
+		settings["mode"] = map[string]any{"mode": nil}
+	}
+	if _, err := c.s.Chats().MergePatch(ctx, c.chat, map[string]any{"spec": settings[name]}); err != nil {
+		return "", fmt.Errorf("changing the %s of chat %s: %w", name, c.chat, err)
+	}
+	return fmt.Sprintf("the %s of the chat is now %s", name, value), nil
 }

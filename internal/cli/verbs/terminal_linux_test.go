@@ -4,6 +4,7 @@
 package verbs
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -75,7 +76,7 @@ func TestConversationScrollsAndOpensCalls(t *testing.T) {
 	a.Press("PageUp", "PageUp", "PageUp")
 	a.Sees("▎> what is the time?", "▎▸ current_time {\"timezone\":\"UTC\"}")
 	a.Press("Tab", "Enter")
-	a.Sees("▎▾ current_time", `▎    "timezone": "UTC"`)
+	a.Sees("▎▾ current_time", `▎|   "timezone": "UTC"`)
 	a.Resize(40, 12)
 	a.Sees("▎▾ current_time {\"timezone\":\"UTC\"}\n")
 	a.Press("Escape")
@@ -195,6 +196,43 @@ func TestColoursAreNotForEverybody(t *testing.T) {
 	}
 }
 
+func TestConversationChangesChatAndQueue(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "why?")
+	p.write("waits", "And then?")
+	p.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "waits"}}
+	p.updateStatus(p.chat)
+	a := p.opens()
+	a.Sees("▎> And then? [queued]")
+	a.Press("Tab", "e")
+	a.Sees("Enter changes the queued message", "\n▎> And then?\n")
+	a.Types("!")
+	a.Press("Enter")
+	a.Sees("▎[the message was changed]")
+	m := &v1beta1.ChatMessage{ObjectMeta: p.meta("waits")}
+	p.get(m)
+	check.Equal(t, "text", "And then?!", m.Spec.Content)
+	a.Types("/mode Plan")
+	a.Press("Enter")
+	a.Sees("▎[the mode of the chat is now Plan]")
+	a.Types("/model large")
+	a.Press("Enter")
+	a.Sees("▎[the model of the chat is now large]")
+	a.Types("/effort Some")
+	a.Press("Enter")
+	a.Sees("▎kubectl chat: changing the effort of chat triage:")
+	p.get(p.chat)
+	check.Equal(t, "mode and model", "Plan large", fmt.Sprint(p.chat.Spec.Mode, " ", p.chat.Spec.ModelConfigRef.Name))
+	a.Types("/fork")
+	a.Press("Enter")
+	a.Sees("created]")
+	fork := find(p, "a fork exists", &v1beta1.ChatList{}, func(c *v1beta1.Chat) bool { return c.Spec.Fork != nil })
+	a.Sees("▎[chat.parley.dev/" + fork.Name + " created]")
+	a.Press("C-d")
+	a.Ends(exitDone)
+}
+
 func TestPlainConversationPrintsLines(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
@@ -207,7 +245,8 @@ func TestPlainConversationPrintsLines(t *testing.T) {
 	p.begin(m)
 	p.answer(m, "fine\x1b[2J\n▎> bye")
 	a.sees(`fine\u001b[2J` + "\r\n" + `\u258e> bye` + "\r\n")
-	p.write("other", "somebody else")
+	a.types("/interrupt\n")
+	p.annotated(v1beta1.AnnotationInterrupt)
 	a.types(leave)
 	a.ends(exitDone)
 	if shown := a.seen.String(); strings.Contains(shown, "why?") {

@@ -1,0 +1,153 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+
+	"parley.dev/parley/api/v1beta1"
+)
+
+// target is what the input is for: a call that it answers, or a queued message that it replaces; else a message.
+type target struct {
+	call   *v1beta1.PendingToolCall
+	queued string
+}
+
+// command is what a person types in place of a message. argument describes what it takes, if it takes something.
+type command struct{ name, argument string }
+
+// commands are those of the page.
+var commands = []command{
+	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""}, {"fork", ""},
+}
+
+var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
+
+// aim has the input answer a call or replace a message. What was typed for something else is in the history.
+func (m *model) aim(at target) {
+	if text := strings.TrimSpace(m.input.Value()); text != "" {
+		m.history.add(text)
+	}
+	m.input.Reset()
+	m.target, m.browsing, m.pane.selected = at, false, ""
+}
+
+// enter sends what was typed.
+func (m *model) enter() tea.Cmd {
+	text, at := strings.TrimSpace(m.input.Value()), m.target
+	if text == "" {
+		return nil
+	}
+	m.history.add(text)
+	m.input.Reset()
+	m.notice, m.target = "", target{}
+	switch {
+	case at.call != nil:
+		return m.decide(*at.call, v1beta1.DecisionApprove, text)
+	case at.queued != "":
+		return func() tea.Msg {
+			err := m.actions.Edit(m.ctx, at.queued, text)
+			return outcome{words: "[the message was changed]", err: err, text: text, target: at}
+		}
+	}
+	if words := slash.FindStringSubmatch(text); words != nil {
+		if cmd, known := m.command(words[1], words[2]); known {
+			return cmd
+		}
+	}
+	return m.send(text)
+}
+
+func (m *model) send(text string) tea.Cmd {
+	name := m.actions.NewName()
+	m.turn.sent, m.turn.text = name, text // From now on keys interrupt: the turn may begin before the API server answers.
+	m.pane.scrolled = false
+	return func() tea.Msg {
+		if err := m.actions.Send(m.ctx, name, text); err != nil {
+			return outcome{name: name, text: text, err: err}
+		}
+		return nil
+	}
+}
+
+// command does what a command says. A text that is no known command is a message.
+func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
+	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
+	switch {
+	case name == "help":
+		var words []string
+		for _, c := range commands {
+			words = append(words, strings.TrimSpace("/"+c.name+" "+c.argument))
+		}
+		m.notice = "[" + strings.Join(words, ", ") + "; the lowest line shows the keys]"
+	case i < 0:
+		return nil, false
+	case (argument == "") != (commands[i].argument == ""):
+		m.notice = strings.TrimSpace("type /" + name + " " + commands[i].argument)
+	default:
+		m.notice = "[/" + name + " is being done]"
+		return func() tea.Msg {
+			words, err := m.actions.Command(m.ctx, name, argument)
+			return outcome{words: "[" + words + "]", err: err}
+		}, true
+	}
+	return nil, true
+}
+
+// queuedText is the text of a queued message that a person wants to change.
+type queuedText struct{ message, text string }
+
+// editQueued puts the selected message of the queue into the input.
+func (m *model) editQueued() tea.Cmd {
+	it := m.pane.selection()
+	if it == nil || it.queued == "" {
+		return nil
+	}
+	message := it.queued
+	return func() tea.Msg {
+		text, err := m.actions.Text(m.ctx, message)
+		if err != nil {
+			return outcome{err: err}
+		}
+		return queuedText{message, text}
+	}
+}
+
+// history holds the texts that were sent, and what is typed below them.
+type history struct {
+	texts []string
+	draft string
+	// back is how many texts above the draft the input shows.
+	back int
+}
+
+func (h *history) add(text string) { h.texts, h.draft, h.back = append(h.texts, text), "", 0 }
+
+// recall shows the text before or behind the one that the input shows, when its first or last line is left. It reports
+// whether there is such a text.
+func (h *history) recall(input *textarea.Model, name string) bool {
+	back, last := h.back+1, 0
+	if name == "down" {
+		back, last = h.back-1, input.LineCount()-1
+	}
+	if input.Line() != last || back < 0 || back > len(h.texts) {
+		return false
+	}
+	if h.back == 0 {
+		h.draft = input.Value()
+	}
+	h.back = back
+	text := h.draft
+	if back > 0 {
+		text = h.texts[len(h.texts)-back]
+	}
+	input.SetValue(text)
+	return true
+}
