@@ -39,6 +39,8 @@ type Chat interface {
 	// Text returns the text of a queued message, and Edit replaces it.
 	Text(ctx context.Context, message string) (string, error)
 	Edit(ctx context.Context, message, text string) error
+	// Chats lists the chats that the person can switch to.
+	Chats(ctx context.Context) ([]Listed, error)
 }
 
 // arrival is an event, why there are no more, or why the chat is out of reach.
@@ -47,9 +49,19 @@ type arrival struct {
 	err, lost error
 }
 
-// Run shows the chat of that name in a terminal until the person leaves, or the events end with an error. It reports
-// whether a turn is under way.
-func Run(ctx context.Context, in, out *os.File, chat Chat, name string) (busy bool, err error) {
+// Outcome is how a conversation has ended.
+type Outcome struct {
+	// Next is the chat that the person wants to see next; empty if they leave.
+	Next string
+	// Draft is the text that was not sent.
+	Draft string
+	// Busy is true while a turn is under way.
+	Busy bool
+}
+
+// Run shows the chat of that name in a terminal until the person leaves, or the events end with an error. The input
+// begins with a draft.
+func Run(ctx context.Context, in, out *os.File, chat Chat, name, draft string) (Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	arrivals := make(chan arrival, 256)
@@ -70,10 +82,11 @@ func Run(ctx context.Context, in, out *os.File, chat Chat, name string) (busy bo
 	}()
 	m := newModel(ctx, chat, name)
 	m.arrivals = arrivals
-	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+	m.input.SetValue(draft)
+	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return m.turn.busy(), errors.Join(err, m.ended)
+	return Outcome{Next: m.next, Draft: m.input.Value(), Busy: m.turn.busy()}, errors.Join(err, m.ended)
 }

@@ -4,6 +4,8 @@
 package converse
 
 import (
+	"context"
+
 	tea "charm.land/bubbletea/v2"
 
 	"parley.dev/parley/api/v1beta1"
@@ -19,6 +21,8 @@ func (m *model) keysLine() string {
 		return "ctrl-C again, or ctrl-D in an empty line, leaves"
 	case m.warned == "esc":
 		return "Esc again interrupts the turn"
+	case m.list.open:
+		return "Up, Down select, Enter switches to the chat, Esc returns"
 	case m.target.call != nil:
 		return "Enter answers call " + m.target.call.ID + ", Esc returns"
 	case m.target.queued != "":
@@ -37,11 +41,16 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c":
 		return m.interruptOrLeave(before)
 	case "pgup":
-		m.pane.scroll(1 - m.pane.height)
+		m.shownPane().scroll(1 - m.pane.height)
 	case "pgdown":
-		m.pane.scroll(m.pane.height - 1)
+		m.shownPane().scroll(m.pane.height - 1)
 	default:
-		if m.browsing {
+		switch {
+		case m.list.open:
+			return m.choose(m.list.press(name))
+		case name == "ctrl+l":
+			return openList(m.ctx, m.actions)
+		case m.browsing:
 			return m.browse(name)
 		}
 		return m.edit(k, name, before)
@@ -68,6 +77,26 @@ func (m *model) leave() tea.Cmd {
 		return nil
 	}
 	return tea.Quit
+}
+
+// openList reads the chats, which opens the list.
+func openList(ctx context.Context, actions Chat) tea.Cmd {
+	return func() tea.Msg {
+		chats, err := actions.Chats(ctx)
+		if err != nil {
+			return outcome{err: err}
+		}
+		return chats
+	}
+}
+
+// choose leaves for another chat.
+func (m *model) choose(chat string) tea.Cmd {
+	if chat == "" || chat == m.name {
+		return nil
+	}
+	m.next = chat
+	return m.leave()
 }
 
 func (m *model) interrupt() tea.Cmd {

@@ -38,6 +38,7 @@ type model struct {
 	input   textarea.Model
 	history history
 	target  target
+	list    chatList
 	turn    turn
 	// browsing is true while keys are for the items.
 	browsing bool
@@ -49,15 +50,16 @@ type model struct {
 	lost   error
 	// interrupting is true until the request to interrupt is made; leaving waits for it.
 	interrupting, leaving bool
-	// ended is why there are no more events.
+	// ended is why there are no more events, and next the chat that the person wants to see next.
 	ended error
+	next  string
 
 	width, height int
 	screen        []string
 }
 
 func newModel(ctx context.Context, actions Chat, name string) *model {
-	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(),
+	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(), list: chatList{pane: newPane()},
 		input: textarea.New(), width: 80, height: 24}
 	m.input.Prompt = terminal.Mark + "> "
 	m.input.ShowLineNumbers = false
@@ -122,8 +124,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		cmd = m.press(msg)
+	case []Listed:
+		m.list.show(msg, m.name)
 	case tea.MouseWheelMsg:
-		m.pane.wheel(msg.Button)
+		m.shownPane().wheel(msg.Button)
 	default:
 		if !m.browsing {
 			m.input, cmd = m.input.Update(msg)
@@ -188,13 +192,23 @@ func (m *model) finish(o outcome) tea.Cmd {
 	return nil
 }
 
+// shownPane is the list of chats while that is open, else the conversation.
+func (m *model) shownPane() *pane {
+	if m.list.open {
+		return &m.list.pane
+	}
+	return &m.pane
+}
+
 // layout computes the screen. Only it renders items.
 func (m *model) layout() {
 	m.input.SetWidth(m.width)
 	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
 	notice := noticeLines(m.notice, m.width, m.height/3)
-	m.pane.resize(m.width, m.height-m.input.Height()-2-len(notice))
-	m.screen = append(m.pane.window(), notice...)
+	for _, p := range []*pane{&m.pane, &m.list.pane} {
+		p.resize(m.width, m.height-m.input.Height()-2-len(notice))
+	}
+	m.screen = append(m.shownPane().window(), notice...)
 	m.screen = append(m.screen, m.statusLine(), faintStyle.Render(clip(m.keysLine(), m.width)))
 }
 
@@ -227,7 +241,7 @@ func (m *model) statusLine() string {
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + m.input.View())
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	if c := m.input.Cursor(); c != nil && !m.browsing {
+	if c := m.input.Cursor(); c != nil && !m.browsing && !m.list.open {
 		c.Y += len(m.screen)
 		v.Cursor = c
 	}

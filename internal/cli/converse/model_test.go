@@ -59,6 +59,10 @@ func (r *recorder) Edit(_ context.Context, message, text string) error {
 	return r.record("edit %s %s", message, text)
 }
 
+func (r *recorder) Chats(context.Context) ([]Listed, error) {
+	return []Listed{{"other", "other  about the DNS"}, {"triage", "triage  about the CNI"}}, r.err
+}
+
 // screen is a model with a person before it.
 type screen struct {
 	*model
@@ -94,7 +98,7 @@ func (s *screen) press(keys ...tea.KeyPressMsg) (ended bool) {
 		msg := cmd()
 		_, quits := msg.(tea.QuitMsg)
 		switch msg.(type) {
-		case outcome, queuedText:
+		case outcome, queuedText, []Listed:
 			_, cmd = s.Update(msg)
 			quits = cmd != nil
 		}
@@ -330,6 +334,19 @@ func TestQueuedMessageIsEdited(t *testing.T) {
 	s.press(tab, tea.KeyPressMsg{Code: 'e', Text: "e"}, esc)
 	check.Equal(t, "input", "", strings.TrimSpace(s.input.Value()))
 	check.Equal(t, "asked", "edit q the whole\ntext!", strings.Join(s.does.asked, ","))
+}
+
+func TestListSwitchesToAnotherChat(t *testing.T) {
+	s := newScreen(t)
+	s.takes(question(0, "why?"))
+	ctrlL := tea.KeyPressMsg{Code: 'l', Mod: tea.ModCtrl}
+	s.press(ctrlL)
+	s.shows("▎other  about the DNS\n▎triage  about the CNI\n", "Enter switches to the chat")
+	check.Equal(t, "the same chat ends", false, s.press(enter))
+	s.shows("▎> why?")
+	check.Equal(t, "Esc ends", false, s.press(ctrlL, up, esc))
+	check.Equal(t, "another chat ends", true, s.press(ctrlL, up, enter))
+	check.Equal(t, "next", "other", s.next)
 }
 
 func TestCallsAndReasoningFoldToALine(t *testing.T) {

@@ -76,5 +76,10 @@ func StatusLine(now *stream.Status) string {
 	return flat(cmp.Or(string(now.Phase), now.Reason))
 }
 
+// ChatLine describes a chat in one line: its name, what it waits for, and its title. It is text of others.
+func ChatLine(chat *v1beta1.Chat) string {
+	return chat.Name + "  " + flat(cmp.Or(waitOf(chat), reasonOf(chat))+" "+chat.Status.Title)
+}
+
 // CostLine adds the costs of currencies up in one line; empty if there are none.
 func CostLine(costs []v1beta1.Cost) string { return clip.Ellipsis(costsOf(costs), maxToolRunes) }

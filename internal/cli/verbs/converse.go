@@ -10,11 +10,13 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/stream"
@@ -73,15 +75,43 @@ func (o *options) converse(cmd *cobra.Command, chat string, plain bool) error {
 	return c.onScreen(cmd.Context())
 }
 
-// onScreen talks to a chat until the person leaves or the chat is deleted.
+// onScreen talks to a chat, and to those that the person switches to, until they leave or the chat is deleted.
 func (c *conversation) onScreen(ctx context.Context) error {
 	in, _ := terminal.FileOf(c.s.In)
 	out, _ := terminal.FileOf(c.s.Out)
-	busy, err := converse.Run(ctx, in, out, c, c.chat)
-	if busy {
-		terminal.NewScreen(c.s.ErrOut).Line("[the turn continues: %s shows it]", c.s.command("tail", c.chat))
+	for drafts := map[string]string{}; ; {
+		end, err := converse.Run(ctx, in, out, c, c.chat, drafts[c.chat])
+		if end.Busy && end.Next == "" {
+			terminal.NewScreen(c.s.ErrOut).Line("[the turn continues: %s shows it]", c.s.command("tail", c.chat))
+		}
+		if end.Next == "" || err != nil {
+			return err
+		}
+		drafts[c.chat] = end.Draft
+		c = &conversation{s: c.s, chat: end.Next, from: c.from} // Requests of the last chat may still run.
 	}
-	return err
+}
+
+// Chats implements converse.Chat. It lists the chats that changed last first.
+func (c *conversation) Chats(ctx context.Context) ([]converse.Listed, error) {
+	all, err := chatsToList(ctx, c.s, listOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing the chats: %w", err)
+	}
+	slices.SortStableFunc(all.Items, func(a, b v1beta1.Chat) int { return changedAt(&b).Compare(changedAt(&a)) })
+	chats := make([]converse.Listed, len(all.Items))
+	for i := range all.Items {
+		chats[i] = converse.Listed{Name: all.Items[i].Name, Line: render.ChatLine(&all.Items[i])}
+	}
+	return chats, nil
+}
+
+// changedAt is when a chat began to be as it is.
+func changedAt(chat *v1beta1.Chat) time.Time {
+	if ready := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionReady); ready != nil {
+		return ready.LastTransitionTime.Time
+	}
+	return chat.CreationTimestamp.Time
 }
 
 // Follow implements converse.Chat.

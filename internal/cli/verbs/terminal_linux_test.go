@@ -229,6 +229,20 @@ func TestConversationChangesChatAndQueue(t *testing.T) {
 	a.Sees("created]")
 	fork := find(p, "a fork exists", &v1beta1.ChatList{}, func(c *v1beta1.Chat) bool { return c.Spec.Fork != nil })
 	a.Sees("▎[chat.parley.dev/" + fork.Name + " created]")
+	a.Types("a draft")
+	a.Press("C-l")
+	a.Sees("▎"+fork.Name+"\n", "▎triage  Answered", "Enter switches to the chat")
+	there, back := "Down", "Up" // Both have changed in the same second.
+	if list := a.Screen(); strings.Index(list, fork.Name) < strings.Index(list, "▎triage  ") {
+		there, back = back, there
+	}
+	a.Press(there, "Enter")
+	a.Sees("▎" + fork.Name + ":")
+	a.Press("C-l")
+	a.Sees("Enter switches to the chat")
+	a.Press(back, "Enter")
+	a.Sees("▎triage: ", "▎> a draft")
+	a.Press("C-u")
 	a.Press("C-d")
 	a.Ends(exitDone)
 }
