@@ -28,8 +28,9 @@ type Chat interface {
 	Follow(ctx context.Context, lost func(error)) iter.Seq2[stream.Event, error]
 	// NewName returns a name for the next message.
 	NewName() string
-	// Send sends a message of that name, and fails if it is refused.
+	// Send creates a message of that name, and Await fails if it is refused later.
 	Send(ctx context.Context, name, text string) error
+	Await(ctx context.Context, name string) error
 	// Interrupt stops the turn under way.
 	Interrupt(ctx context.Context) error
 	// Decide decides about a call that the person has read: Approve, with the input that the call asks for, or Deny.

@@ -52,10 +52,10 @@ func (m *model) enter() tea.Cmd {
 	case at.call != nil:
 		return m.decide(*at.call, v1beta1.DecisionApprove, text)
 	case at.queued != "":
-		return func() tea.Msg {
+		return m.request(func() outcome {
 			err := m.actions.Edit(m.ctx, at.queued, text)
 			return outcome{words: "[the message was changed]", err: err, text: text, target: at}
-		}
+		})
 	}
 	if words := slash.FindStringSubmatch(text); words != nil {
 		if cmd, known := m.command(words[1], words[2]); known {
@@ -69,12 +69,43 @@ func (m *model) send(text string) tea.Cmd {
 	name := m.actions.NewName()
 	m.turn.sent, m.turn.text = name, text // From now on keys interrupt: the turn may begin before the API server answers.
 	m.pane.scrolled = false
+	return m.requestInOrder(func() outcome {
+		err := m.actions.Send(m.ctx, name, text)
+		return outcome{name: name, text: text, err: err, sent: err == nil}
+	})
+}
+
+// await waits until the chat has a message that was sent, or refuses it.
+func (m *model) await(name, text string) tea.Cmd {
 	return func() tea.Msg {
-		if err := m.actions.Send(m.ctx, name, text); err != nil {
+		if err := m.actions.Await(m.ctx, name); err != nil {
 			return outcome{name: name, text: text, err: err}
 		}
 		return nil
 	}
+}
+
+// request makes a request, which a person who leaves waits for.
+func (m *model) request(do func() outcome) tea.Cmd {
+	m.open++
+	return func() tea.Msg {
+		o := do()
+		o.request = true
+		return o
+	}
+}
+
+// requestInOrder makes a request after those before it.
+func (m *model) requestInOrder(do func() outcome) tea.Cmd {
+	m.inOrder = append(m.inOrder, m.request(func() outcome {
+		o := do()
+		o.inOrder = true
+		return o
+	}))
+	if len(m.inOrder) > 1 {
+		return nil
+	}
+	return m.inOrder[0]
 }
 
 // command does what a command says. A text that is no known command is a message.
@@ -93,10 +124,10 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 		m.notice = strings.TrimSpace("type /" + name + " " + commands[i].argument)
 	default:
 		m.notice = "[/" + name + " is being done]"
-		return func() tea.Msg {
+		return m.requestInOrder(func() outcome {
 			words, err := m.actions.Command(m.ctx, name, argument)
 			return outcome{words: "[" + words + "]", err: err}
-		}, true
+		}), true
 	}
 	return nil, true
 }

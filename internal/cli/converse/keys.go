@@ -15,6 +15,8 @@ import (
 // keysLine says which keys act now.
 func (m *model) keysLine() string {
 	switch {
+	case m.leaving:
+		return "leaving after the last request; ctrl-C leaves at once"
 	case m.warned == "ctrl+c" && m.turn.busy():
 		return "interrupting; ctrl-C again leaves"
 	case m.warned == "ctrl+c":
@@ -36,6 +38,12 @@ func (m *model) keysLine() string {
 // press handles a key.
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	name, before := k.String(), m.warned
+	if m.leaving {
+		if name == "ctrl+c" {
+			return tea.Quit
+		}
+		return nil
+	}
 	m.warned = ""
 	switch name {
 	case "ctrl+c":
@@ -70,10 +78,10 @@ func (m *model) interruptOrLeave(before string) tea.Cmd {
 	return nil
 }
 
-// leave ends the program once a request to interrupt is made.
+// leave ends the program once all requests are made.
 func (m *model) leave() tea.Cmd {
-	if m.interrupting {
-		m.leaving = true
+	m.leaving = true
+	if m.open > 0 {
 		return nil
 	}
 	return tea.Quit
@@ -100,8 +108,7 @@ func (m *model) choose(chat string) tea.Cmd {
 }
 
 func (m *model) interrupt() tea.Cmd {
-	m.interrupting = true
-	return func() tea.Msg { return outcome{interrupts: true, err: m.actions.Interrupt(m.ctx)} }
+	return m.request(func() outcome { return outcome{interrupts: true, err: m.actions.Interrupt(m.ctx)} })
 }
 
 // edit handles a key of the input.
@@ -188,8 +195,8 @@ func (m *model) judge(name string) tea.Cmd {
 
 // decide decides about a call. An input that is refused returns to the line, as the answer to that call.
 func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) tea.Cmd {
-	return func() tea.Msg {
+	return m.request(func() outcome {
 		return outcome{words: "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]",
 			err: m.actions.Decide(m.ctx, call, decision, input), text: input, target: target{call: &call}}
-	}
+	})
 }

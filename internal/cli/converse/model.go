@@ -48,8 +48,11 @@ type model struct {
 	// notice is what became of the last key, and lost why the chat is out of reach.
 	notice string
 	lost   error
-	// interrupting is true until the request to interrupt is made; leaving waits for it.
-	interrupting, leaving bool
+	// open is how many requests are not done; leaving waits for them. inOrder holds those that are done one after another,
+	// so that messages keep their order; the first one runs.
+	open    int
+	inOrder []tea.Cmd
+	leaving bool
 	// ended is why there are no more events, and next the chat that the person wants to see next.
 	ended error
 	next  string
@@ -107,6 +110,10 @@ type outcome struct {
 	name, text string
 	target     target
 	interrupts bool
+	// sent is true for a message that was created, and may still be refused.
+	sent bool
+	// request is true for a request that leaving waits for, and inOrder for one that others wait for.
+	request, inOrder bool
 }
 
 // Update implements tea.Model.
@@ -148,7 +155,7 @@ func (m *model) arrive(batch []arrival) tea.Cmd {
 			m.ended = m.event(a.event)
 		}
 		if m.ended != nil {
-			return tea.Quit
+			return m.leave()
 		}
 	}
 	m.items = m.transcript.items()
@@ -168,16 +175,35 @@ func (m *model) event(e stream.Event) error {
 }
 
 // finish shows what became of a request.
-func (m *model) finish(o outcome) tea.Cmd {
-	if o.interrupts {
-		m.interrupting = false
-		if m.leaving {
-			return tea.Quit
+func (m *model) finish(o outcome) (next tea.Cmd) {
+	if o.inOrder {
+		if m.inOrder = m.inOrder[1:]; len(m.inOrder) > 0 {
+			next = m.inOrder[0]
 		}
 	}
+	if o.request {
+		m.open--
+	}
+	m.showOutcome(o)
+	switch {
+	case m.leaving && m.open == 0:
+		return tea.Quit
+	case o.sent:
+		return tea.Batch(next, m.await(o.name, o.text))
+	}
+	return next
+}
+
+// showOutcome shows what became of a request. A person stays where a text returns to the input.
+func (m *model) showOutcome(o outcome) {
 	if o.err == nil {
-		m.notice = o.words
-		return nil
+		if !o.sent {
+			m.notice = o.words
+		}
+		return
+	}
+	if m.leaving && m.ended == nil && !o.interrupts {
+		m.leaving, m.next = false, ""
 	}
 	m.turn.forget(o.name)
 	m.notice = fmt.Sprintf("kubectl chat: %v", o.err)
@@ -189,7 +215,6 @@ func (m *model) finish(o outcome) tea.Cmd {
 	default:
 		m.notice += "; arrow up shows what you wrote"
 	}
-	return nil
 }
 
 // shownPane is the list of chats while that is open, else the conversation.

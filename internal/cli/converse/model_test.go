@@ -26,10 +26,10 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-// recorder is a Chat that records what it is asked for, and fails with err.
+// recorder is a Chat that records what it is asked for, and fails with err. It refuses messages with refusal.
 type recorder struct {
-	asked []string
-	err   error
+	asked        []string
+	err, refusal error
 }
 
 func (r *recorder) Follow(context.Context, func(error)) iter.Seq2[stream.Event, error] {
@@ -44,6 +44,7 @@ func (r *recorder) record(format string, args ...any) error {
 }
 
 func (r *recorder) Send(_ context.Context, _, text string) error { return r.record("send %s", text) }
+func (r *recorder) Await(context.Context, string) error          { return r.refusal }
 func (r *recorder) Interrupt(context.Context) error              { return r.record("interrupt") }
 func (r *recorder) Decide(_ context.Context, call v1beta1.PendingToolCall, d v1beta1.ApprovalDecision, input string,
 ) error {
@@ -92,17 +93,26 @@ func (s *screen) takes(events ...stream.Event) {
 func (s *screen) press(keys ...tea.KeyPressMsg) (ended bool) {
 	for _, k := range keys {
 		_, cmd := s.Update(k)
-		if cmd == nil {
-			continue
+		ended = s.run(cmd) || ended
+	}
+	return ended
+}
+
+// run does what the model asks for. It reports whether the model ends.
+func (s *screen) run(cmd tea.Cmd) (ended bool) {
+	if cmd == nil {
+		return false
+	}
+	switch msg := cmd().(type) {
+	case tea.QuitMsg:
+		return true
+	case tea.BatchMsg:
+		for _, cmd := range msg {
+			ended = s.run(cmd) || ended
 		}
-		msg := cmd()
-		_, quits := msg.(tea.QuitMsg)
-		switch msg.(type) {
-		case outcome, queuedText, []Listed:
-			_, cmd = s.Update(msg)
-			quits = cmd != nil
-		}
-		ended = ended || quits
+	case outcome, queuedText, []Listed:
+		_, cmd = s.Update(msg)
+		return s.run(cmd)
 	}
 	return ended
 }
@@ -227,10 +237,44 @@ func TestLeavingWaitsForTheInterrupt(t *testing.T) {
 	if _, quit := s.Update(ctrlC); quit != nil {
 		t.Error("it leaves before the request is made")
 	}
-	if _, quit := s.Update(interrupt()); quit == nil {
-		t.Error("it does not leave")
-	}
+	check.Equal(t, "it leaves", true, s.run(interrupt))
 	check.Equal(t, "asked", "interrupt", strings.Join(s.does.asked, ","))
+}
+
+func TestMessagesAreSentInOrderBeforeLeaving(t *testing.T) {
+	s := newScreen(t)
+	s.types("first")
+	_, send := s.Update(enter)
+	for _, text := range []string{"/mode Plan", "third"} {
+		s.types(text)
+		if _, more := s.Update(enter); more != nil {
+			t.Errorf("%s does not wait for the first message", text)
+		}
+	}
+	check.Equal(t, "it leaves before they are sent", false, s.press(ctrlD))
+	s.shows("leaving after the last request")
+	check.Equal(t, "it leaves", true, s.run(send))
+	check.Equal(t, "asked", "send first,mode Plan,send third", strings.Join(s.does.asked, ","))
+}
+
+func TestFailedRequestKeepsAPersonThere(t *testing.T) {
+	s := newScreen(t)
+	s.does.err = errors.New("no route to host")
+	s.types("words")
+	_, send := s.Update(enter)
+	s.press(ctrlD)
+	check.Equal(t, "it leaves", false, s.run(send))
+	s.shows("▎kubectl chat: no route to host", "▎> words")
+	check.Equal(t, "it leaves at once", true, s.press(ctrlC, ctrlC))
+}
+
+func TestRefusedMessageReturnsAfterItWasSent(t *testing.T) {
+	s := newScreen(t)
+	s.does.refusal = errors.New("QueueFull")
+	s.types("one")
+	s.press(enter)
+	s.shows("▎kubectl chat: QueueFull", "▎> one")
+	check.Equal(t, "busy", false, s.turn.busy())
 }
 
 func TestRefusedTextReturnsWithItsReason(t *testing.T) {

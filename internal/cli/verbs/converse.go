@@ -124,12 +124,17 @@ func (c *conversation) NewName() string { return c.chat + "-message-" + rand.Str
 
 // Send implements converse.Chat.
 func (c *conversation) Send(ctx context.Context, name, text string) error {
-	within, cancel := context.WithTimeout(ctx, sendTimeout)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	m := compose.Message(c.s.Namespace, c.chat, name, v1beta1.ChatMessageSpec{Content: text})
 	if _, err := c.s.Messages().Create(within, m); err != nil {
 		return fmt.Errorf("the message is not sent: %w", err)
 	}
+	return nil
+}
+
+// Await implements converse.Chat.
+func (c *conversation) Await(ctx context.Context, name string) error {
 	if v := c.s.AwaitVerdict(ctx, name); v.Err != nil && !v.Committed && ctx.Err() == nil {
 		return v.Err
 	}
@@ -187,6 +192,8 @@ func (c *conversation) Text(ctx context.Context, message string) (string, error)
 
 // Edit implements converse.Chat.
 func (c *conversation) Edit(ctx context.Context, message, text string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
 	if err := checkQueued(ctx, c.s, c.chat, message); err != nil {
 		return err
 	}

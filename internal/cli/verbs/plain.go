@@ -23,6 +23,8 @@ type lines struct {
 
 	mu      sync.Mutex
 	printer *render.Printer
+	// open are requests and their verdicts, which the conversation waits for.
+	open sync.WaitGroup
 	// mine holds the messages that were typed here, which are on the screen already.
 	mine map[string]bool
 }
@@ -35,13 +37,16 @@ func (c *conversation) inLines(ctx context.Context) error {
 	l.printer.NotesFrom = -1
 	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way, ctrl-D leaves", c.chat)
 	err := l.follow(within, leave)
+	left := within.Err() != nil
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	leave() // No request begins from now on.
+	l.mu.Unlock()
+	l.open.Wait()
 	l.printer.EndLine()
 	if now := l.printer.Chat.Status; now != nil && now.Ready == metav1.ConditionUnknown {
 		l.printer.Note("the turn continues: %s shows it", c.s.command("tail", c.chat))
 	}
-	if within.Err() != nil {
+	if left {
 		return context.Cause(ctx)
 	}
 	return terminal.DuringOutput(err)
@@ -51,7 +56,7 @@ func (c *conversation) inLines(ctx context.Context) error {
 // missed.
 func (l *lines) follow(ctx context.Context, leave func()) error {
 	read := sync.OnceFunc(func() { go l.read(ctx, leave) }) // It may wait for a line for ever.
-	for e, err := range l.from.Follow(ctx, l.s.Namespace, l.chat, false, l.printer.OutOfReach) {
+	for e, err := range l.from.Follow(ctx, l.s.Namespace, l.chat, false, l.outOfReach) {
 		if err == nil {
 			err = l.event(e)
 			read()
@@ -61,6 +66,12 @@ func (l *lines) follow(ctx context.Context, leave func()) error {
 		}
 	}
 	return nil
+}
+
+func (l *lines) outOfReach(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.printer.OutOfReach(err)
 }
 
 func (l *lines) event(e stream.Event) error {
@@ -86,23 +97,34 @@ func (l *lines) read(ctx context.Context, leave func()) {
 			return
 		}
 		if text := strings.TrimSpace(line); text != "" {
-			go l.do(ctx, text)
+			l.do(ctx, text)
 		}
 	}
 }
 
+// do does what a line says, unless the conversation has ended. The next line waits, so that messages keep their order.
 func (l *lines) do(ctx context.Context, text string) {
+	name := l.NewName()
+	l.mu.Lock()
+	if ctx.Err() != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.mine[name] = true
+	l.open.Add(1)
+	l.mu.Unlock()
+	defer l.open.Done()
 	var err error
 	if text == "/interrupt" {
 		err = l.Interrupt(ctx)
-	} else {
-		name := l.NewName()
-		l.mu.Lock()
-		l.mine[name] = true
-		l.mu.Unlock()
-		err = l.Send(ctx, name, text)
+	} else if err = l.Send(ctx, name, text); err == nil {
+		l.open.Go(func() { l.complain(l.Await(ctx, name)) })
 	}
-	if err != nil && ctx.Err() == nil {
+	l.complain(err)
+}
+
+func (l *lines) complain(err error) {
+	if err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.printer.Complain(err)

@@ -4,6 +4,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -266,6 +267,36 @@ func TestPlainConversationPrintsLines(t *testing.T) {
 	if shown := a.seen.String(); strings.Contains(shown, "why?") {
 		t.Errorf("it shows %q", shown)
 	}
+}
+
+// texts returns what people have written, in the order in which it was created.
+func (p *person) texts() (texts []string) {
+	p.t.Helper()
+	all := &v1beta1.ChatMessageList{}
+	check.OK(p.t, p.c.List(p.t.Context(), all, client.InNamespace(p.namespace)))
+	slices.SortFunc(all.Items, func(a, b v1beta1.ChatMessage) int {
+		return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)),
+			cmp.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	for i := range all.Items {
+		texts = append(texts, all.Items[i].Spec.Content)
+	}
+	return texts
+}
+
+func TestLeavingSendsWhatWasTypedInOrder(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	plain := p.sits("send", "triage", "--plain")
+	plain.sees("ctrl-D leaves]")
+	plain.types("line 0\nline 1\nline 2\nline 3\n" + leave)
+	plain.ends(exitDone)
+	check.Equal(t, "sent", "[line 0 line 1 line 2 line 3]", fmt.Sprint(p.texts()))
+	a := p.opens()
+	a.Sees("ctrl-D leaves")
+	a.Press("4", "Enter", "5", "Enter", "6", "Enter", "C-d")
+	a.Ends(exitDone)
+	check.Equal(t, "sent", "[line 0 line 1 line 2 line 3 4 5 6]", fmt.Sprint(p.texts()))
 }
 
 func TestApprovalShowsTheCallAndAsks(t *testing.T) {
