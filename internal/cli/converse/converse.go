@@ -37,9 +37,11 @@ type Chat interface {
 	Decide(ctx context.Context, call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) error
 	// Command does what a command of commands says, and returns what it has done in words.
 	Command(ctx context.Context, name, argument string) (words string, err error)
-	// Text returns the text of a queued message, and Edit replaces it.
-	Text(ctx context.Context, message string) (string, error)
-	Edit(ctx context.Context, message, text string) error
+	// Read reads a queued message, and Edit replaces its text unless someone has changed it since it was read.
+	Read(ctx context.Context, message string) (*v1beta1.ChatMessage, error)
+	Edit(ctx context.Context, read *v1beta1.ChatMessage, text string) error
+	// Hold keeps the chat from starting a queued message until release is called.
+	Hold(ctx context.Context, message *v1beta1.ChatMessage) (release func())
 	// Chats lists the chats that the person can switch to.
 	Chats(ctx context.Context) ([]Listed, error)
 }

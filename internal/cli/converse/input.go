@@ -17,7 +17,7 @@ import (
 // target is what the input is for: a call that it answers, or a queued message that it replaces; else a message.
 type target struct {
 	call   *v1beta1.PendingToolCall
-	queued string
+	queued *v1beta1.ChatMessage
 }
 
 // command is what a person types in place of a message. argument describes what it takes, if it takes something.
@@ -31,29 +31,52 @@ var commands = []command{
 var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
 
 // aim has the input answer a call or replace a message. What was typed for something else is in the history.
-func (m *model) aim(at target) {
+func (m *model) aim(at target) tea.Cmd {
 	if text := strings.TrimSpace(m.input.Value()); text != "" {
 		m.history.add(text)
 	}
 	m.input.Reset()
-	m.target, m.browsing, m.pane.selected = at, false, ""
+	m.browsing, m.pane.selected = false, ""
+	cmd := m.endHold()
+	m.setTarget(at)
+	return cmd
+}
+
+// setTarget sets what the input is for. The chat does not start a message while it is edited.
+func (m *model) setTarget(at target) {
+	if m.target = at; at.queued != nil && !m.leaving {
+		m.release = m.actions.Hold(m.ctx, at.queued)
+	}
+}
+
+// endHold releases the message that is edited.
+func (m *model) endHold() tea.Cmd {
+	release := m.release
+	if m.release = nil; release == nil {
+		return nil
+	}
+	return m.request(func() outcome {
+		release()
+		return outcome{}
+	})
 }
 
 // enter sends what was typed.
 func (m *model) enter() tea.Cmd {
-	text, at := strings.TrimSpace(m.input.Value()), m.target
+	text, at, release := strings.TrimSpace(m.input.Value()), m.target, m.release
 	if text == "" {
 		return nil
 	}
 	m.history.add(text)
 	m.input.Reset()
-	m.notice, m.target = "", target{}
+	m.notice, m.target, m.release = "", target{}, nil
 	switch {
 	case at.call != nil:
 		return m.decide(*at.call, v1beta1.DecisionApprove, text)
-	case at.queued != "":
+	case at.queued != nil:
 		return m.request(func() outcome {
 			err := m.actions.Edit(m.ctx, at.queued, text)
+			release()
 			return outcome{words: "[the message was changed]", err: err, text: text, target: at}
 		})
 	}
@@ -132,9 +155,6 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 	return nil, true
 }
 
-// queuedText is the text of a queued message that a person wants to change.
-type queuedText struct{ message, text string }
-
 // editQueued puts the selected message of the queue into the input.
 func (m *model) editQueued() tea.Cmd {
 	it := m.pane.selection()
@@ -142,13 +162,27 @@ func (m *model) editQueued() tea.Cmd {
 		return nil
 	}
 	message := it.queued
+	if m.target.queued != nil && m.target.queued.Name == message {
+		m.browsing, m.pane.selected = false, ""
+		return nil
+	}
 	return func() tea.Msg {
-		text, err := m.actions.Text(m.ctx, message)
+		read, err := m.actions.Read(m.ctx, message)
 		if err != nil {
 			return outcome{err: err}
 		}
-		return queuedText{message, text}
+		return read
 	}
+}
+
+// showQueued puts a message into the input that was read for that, unless the person does something else now.
+func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
+	if !m.browsing || m.leaving {
+		return nil
+	}
+	cmd := m.aim(target{queued: read})
+	m.input.SetValue(read.Spec.Content)
+	return cmd
 }
 
 // history holds the texts that were sent, and what is typed below them.

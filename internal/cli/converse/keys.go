@@ -27,7 +27,7 @@ func (m *model) keysLine() string {
 		return "Up, Down select, Enter switches to the chat, Esc returns"
 	case m.target.call != nil:
 		return "Enter answers call " + m.target.call.ID + ", Esc returns"
-	case m.target.queued != "":
+	case m.target.queued != nil:
 		return "Enter changes the queued message, Esc returns"
 	case m.browsing:
 		return "Up, Down select, Enter opens, a approves, d denies, r answers, e edits"
@@ -81,8 +81,9 @@ func (m *model) interruptOrLeave(before string) tea.Cmd {
 // leave ends the program once all requests are made.
 func (m *model) leave() tea.Cmd {
 	m.leaving = true
+	cmd := m.endHold()
 	if m.open > 0 {
-		return nil
+		return cmd
 	}
 	return tea.Quit
 }
@@ -141,6 +142,7 @@ func (m *model) escape(before string) tea.Cmd {
 	case m.target != target{}:
 		m.target = target{}
 		m.input.Reset()
+		return m.endHold()
 	case !m.turn.busy():
 	case before == "esc":
 		return m.interrupt()
@@ -188,7 +190,7 @@ func (m *model) judge(name string) tea.Cmd {
 	case name == "a":
 		return m.decide(call, v1beta1.DecisionApprove, "")
 	default:
-		m.aim(target{call: &call})
+		return m.aim(target{call: &call})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package converse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -38,6 +39,8 @@ type model struct {
 	input   textarea.Model
 	history history
 	target  target
+	// release ends the hold of the message that is edited; nil if there is none.
+	release func()
 	list    chatList
 	turn    turn
 	// browsing is true while keys are for the items.
@@ -124,9 +127,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.arrive(msg)
 	case outcome:
 		cmd = m.finish(msg)
-	case queuedText:
-		m.aim(target{queued: msg.message})
-		m.input.SetValue(msg.text)
+	case *v1beta1.ChatMessage:
+		cmd = m.showQueued(msg)
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
@@ -197,21 +199,20 @@ func (m *model) finish(o outcome) (next tea.Cmd) {
 // showOutcome shows what became of a request. A person stays where a text returns to the input.
 func (m *model) showOutcome(o outcome) {
 	if o.err == nil {
-		if !o.sent {
-			m.notice = o.words
-		}
+		m.notice = cmp.Or(o.words, m.notice)
 		return
 	}
 	if m.leaving && m.ended == nil && !o.interrupts {
 		m.leaving, m.next = false, ""
+		m.setTarget(m.target)
 	}
 	m.turn.forget(o.name)
 	m.notice = fmt.Sprintf("kubectl chat: %v", o.err)
 	switch {
 	case o.text == "":
-	case m.input.Value() == "":
+	case m.input.Value() == "" && m.target == target{}:
 		m.input.SetValue(o.text)
-		m.target = o.target
+		m.setTarget(o.target)
 	default:
 		m.notice += "; arrow up shows what you wrote"
 	}

@@ -23,12 +23,14 @@ import (
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
 // recorder is a Chat that records what it is asked for, and fails with err. It refuses messages with refusal.
 type recorder struct {
-	asked        []string
+	asked, held  []string
+	text         string
 	err, refusal error
 }
 
@@ -55,9 +57,19 @@ func (r *recorder) Command(_ context.Context, name, argument string) (string, er
 	return name + " is done", r.record("%s %s", name, argument)
 }
 
-func (r *recorder) Text(context.Context, string) (string, error) { return "the whole\ntext", nil }
-func (r *recorder) Edit(_ context.Context, message, text string) error {
-	return r.record("edit %s %s", message, text)
+func (r *recorder) Read(_ context.Context, name string) (*v1beta1.ChatMessage, error) {
+	m := chattest.User("triage", name, chattest.Content(r.text))
+	m.Generation = int64(len(r.asked)) + 1
+	return m, nil
+}
+
+func (r *recorder) Hold(_ context.Context, m *v1beta1.ChatMessage) func() {
+	r.held = append(r.held, "hold "+m.Name)
+	return func() { r.held = append(r.held, "release "+m.Name) }
+}
+
+func (r *recorder) Edit(_ context.Context, read *v1beta1.ChatMessage, text string) error {
+	return r.record("edit %s %d %s", read.Name, read.Generation, text)
 }
 
 func (r *recorder) Chats(context.Context) ([]Listed, error) {
@@ -110,7 +122,7 @@ func (s *screen) run(cmd tea.Cmd) (ended bool) {
 		for _, cmd := range msg {
 			ended = s.run(cmd) || ended
 		}
-	case outcome, queuedText, []Listed:
+	case outcome, *v1beta1.ChatMessage, []Listed:
 		_, cmd = s.Update(msg)
 		return s.run(cmd)
 	}
@@ -133,6 +145,7 @@ var (
 	ctrlC    = tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
 	ctrlD    = tea.KeyPressMsg{Code: 'd', Mod: tea.ModCtrl}
 	keyA     = tea.KeyPressMsg{Code: 'a', Text: "a"}
+	keyE     = tea.KeyPressMsg{Code: 'e', Text: "e"}
 	keyD     = tea.KeyPressMsg{Code: 'd', Text: "d"}
 	keyR     = tea.KeyPressMsg{Code: 'r', Text: "r"}
 )
@@ -268,6 +281,20 @@ func TestFailedRequestKeepsAPersonThere(t *testing.T) {
 	check.Equal(t, "it leaves at once", true, s.press(ctrlC, ctrlC))
 }
 
+func TestEditIsHeldAgainWhenLeavingFails(t *testing.T) {
+	s := newScreen(t)
+	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
+	s.types("words")
+	_, send := s.Update(enter)
+	s.press(tab, keyE, ctrlC, ctrlC)
+	s.does.err = errors.New("no route to host")
+	check.Equal(t, "it leaves", false, s.run(send))
+	s.does.err = nil
+	s.types("text")
+	s.press(enter)
+	check.Equal(t, "held", "hold q,release q,hold q,release q", strings.Join(s.does.held, ","))
+}
+
 func TestRefusedMessageReturnsAfterItWasSent(t *testing.T) {
 	s := newScreen(t)
 	s.does.refusal = errors.New("QueueFull")
@@ -367,17 +394,21 @@ func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 
 func TestQueuedMessageIsEdited(t *testing.T) {
 	s := newScreen(t)
+	s.does.text = "the whole\ntext"
 	queue := []stream.QueuedMessage{{Name: "q", Preview: "the wh…"}}
 	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}))
 	s.shows("▎> the wh… [queued]")
-	s.press(tab, tea.KeyPressMsg{Code: 'e', Text: "e"})
+	s.press(tab, keyE)
 	s.shows("▎> the whole\n▎> text", "Enter changes the queued message")
 	s.types("!")
 	s.press(enter)
 	s.shows("▎[the message was changed]")
-	s.press(tab, tea.KeyPressMsg{Code: 'e', Text: "e"}, esc)
+	s.press(tab, keyE, esc)
 	check.Equal(t, "input", "", strings.TrimSpace(s.input.Value()))
-	check.Equal(t, "asked", "edit q the whole\ntext!", strings.Join(s.does.asked, ","))
+	s.press(tab, keyE)
+	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC))
+	check.Equal(t, "asked", "edit q 1 the whole\ntext!", strings.Join(s.does.asked, ","))
+	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 3), ","), strings.Join(s.does.held, ","))
 }
 
 func TestListSwitchesToAnotherChat(t *testing.T) {

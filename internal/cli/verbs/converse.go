@@ -181,27 +181,24 @@ func (s *session) printingTo(out io.Writer) *session {
 	return &other
 }
 
-// Text implements converse.Chat.
-func (c *conversation) Text(ctx context.Context, message string) (string, error) {
-	m, err := editableMessage(ctx, c.s, c.chat, message)
-	if err != nil {
-		return "", err
-	}
-	return m.Spec.Content, nil
+// Read implements converse.Chat.
+func (c *conversation) Read(ctx context.Context, message string) (*v1beta1.ChatMessage, error) {
+	return editableMessage(ctx, c.s, c.chat, message)
+}
+
+// Hold implements converse.Chat.
+func (c *conversation) Hold(ctx context.Context, message *v1beta1.ChatMessage) (release func()) {
+	return hold(ctx, c.s, message)
 }
 
 // Edit implements converse.Chat.
-func (c *conversation) Edit(ctx context.Context, message, text string) error {
+func (c *conversation) Edit(ctx context.Context, read *v1beta1.ChatMessage, text string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
-	if err := checkQueued(ctx, c.s, c.chat, message); err != nil {
+	if err := checkQueued(ctx, c.s, c.chat, read.Name); err != nil {
 		return err
 	}
-	m, err := editableMessage(ctx, c.s, c.chat, message)
-	if err != nil {
-		return err
-	}
-	return changeMessage(ctx, c.s.printingTo(io.Discard), m, text)
+	return changeMessage(ctx, c.s.printingTo(io.Discard), read, text)
 }
 
 // Command implements converse.Chat: requests and forks as their verbs do, and settings as the page does.

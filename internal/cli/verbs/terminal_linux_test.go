@@ -248,6 +248,30 @@ func TestConversationChangesChatAndQueue(t *testing.T) {
 	a.Ends(exitDone)
 }
 
+func TestQueuedMessageIsHeldAndNotOverwritten(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write("waits", "And then?")
+	p.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "waits"}}
+	p.updateStatus(p.chat)
+	a := p.opens()
+	a.Sees("▎> And then? [queued]")
+	a.Press("Tab", "e")
+	a.Sees("Enter changes the queued message", "\n▎> And then?\n")
+	m := &v1beta1.ChatMessage{ObjectMeta: p.meta("waits")}
+	eventually(t, "it is held", func() bool { p.get(m); return m.Annotations[v1beta1.AnnotationHoldUntil] != "" })
+	m.Spec.Content = "Do not delete anything!"
+	p.update(m)
+	a.Types("!")
+	a.Press("Enter")
+	a.Sees("message waits was changed meanwhile, and is not edited", "▎> And then?!")
+	check.Equal(t, "text", "Do not delete anything!", p.content(m))
+	a.Press("C-c", "C-c")
+	a.Ends(exitDone)
+	check.Equal(t, "text", "Do not delete anything!", p.content(m))
+	check.Equal(t, "held", "", m.Annotations[v1beta1.AnnotationHoldUntil])
+}
+
 func TestPlainConversationPrintsLines(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
