@@ -4,15 +4,22 @@
 package converse
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/text/printable"
 )
+
+// maxInput is the most lines of the input that are shown, and maxLines the most that it has.
+const maxInput, maxLines = 6, 10000
 
 // target is what the input is for: a call that it answers, or a queued message that it replaces; else a message.
 type target struct {
@@ -26,6 +33,36 @@ type command struct{ name, argument string }
 // commands are those of the page.
 var commands = []command{
 	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""}, {"fork", ""},
+}
+
+// newInput returns an empty input.
+func newInput() textarea.Model {
+	input := textarea.New()
+	input.Prompt = terminal.Mark + "> "
+	input.ShowLineNumbers = false
+	input.DynamicHeight, input.MaxHeight, input.MaxContentHeight = true, maxInput, maxLines
+	input.CharLimit = v1beta1.MaxContentBytes
+	input.SetStyles(textarea.Styles{})
+	input.SetVirtualCursor(false)
+	input.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("alt+enter", "ctrl+j", "shift+enter"))
+	input.Focus()
+	return input
+}
+
+// lineBreaks are those that terminals paste.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// paste adds a text to the input, which cannot have every text.
+func (m *model) paste(text string) {
+	if m.browsing || m.list.open || m.leaving {
+		return
+	}
+	text = lineBreaks.Replace(text)
+	m.input, _ = m.input.Update(tea.PasteMsg{Content: text})
+	if !strings.Contains(m.input.Value(), text) {
+		m.notice = fmt.Sprintf("[the paste was changed: tabs are spaces, control characters are removed, and a text has at "+
+			"most %d lines and %d characters]", maxLines, v1beta1.MaxContentBytes)
+	}
 }
 
 var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
@@ -180,8 +217,16 @@ func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
 	if !m.browsing || m.leaving {
 		return nil
 	}
+	text, probe := read.Spec.Content, newInput()
+	probe.SetWidth(m.width)
+	probe.SetValue(text)
+	if probe.Value() != text || terminal.Unmarked(printable.Escape(text)) != text {
+		m.notice = fmt.Sprintf("[the input cannot show the text as it is: edit it with kubectl chat edit %s %s]", m.name,
+			read.Name)
+		return nil
+	}
 	cmd := m.aim(target{queued: read})
-	m.input.SetValue(read.Spec.Content)
+	m.input.SetValue(text)
 	return cmd
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -21,9 +20,6 @@ import (
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
 )
-
-// maxInput is the most lines of the input that are shown, and maxLines the most that it has.
-const maxInput, maxLines = 6, 10000
 
 // model is what the screen shows.
 type model struct {
@@ -66,15 +62,7 @@ type model struct {
 
 func newModel(ctx context.Context, actions Chat, name string) *model {
 	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(), list: chatList{pane: newPane()},
-		input: textarea.New(), width: 80, height: 24}
-	m.input.Prompt = terminal.Mark + "> "
-	m.input.ShowLineNumbers = false
-	m.input.DynamicHeight, m.input.MaxHeight, m.input.MaxContentHeight = true, maxInput, maxLines
-	m.input.CharLimit = v1beta1.MaxContentBytes
-	m.input.SetStyles(textarea.Styles{})
-	m.input.SetVirtualCursor(false)
-	m.input.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("alt+enter", "ctrl+j", "shift+enter"))
-	m.input.Focus()
+		input: newInput(), width: 80, height: 24}
 	m.layout()
 	return m
 }
@@ -137,6 +125,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.list.show(msg, m.name)
 	case tea.MouseWheelMsg:
 		m.shownPane().wheel(msg.Button)
+	case tea.PasteMsg:
+		m.paste(msg.Content)
 	default:
 		if !m.browsing {
 			m.input, cmd = m.input.Update(msg)

@@ -411,6 +411,33 @@ func TestQueuedMessageIsEdited(t *testing.T) {
 	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 3), ","), strings.Join(s.does.held, ","))
 }
 
+// Security (an author of messages): cannot imitate or hide text in the input of a person who edits a queued message.
+func TestTextThatInputCannotShowIsNotEdited(t *testing.T) {
+	for _, text := range []string{"a \u202egpj.exe", "zero\u200bwidth", "x\n" + terminal.Mark + "[approved]", "a\tb",
+		"a\r\nb", strings.Repeat("x\n", 2*maxLines)} {
+		s := newScreen(t)
+		s.does.text = text
+		s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
+		s.types("a draft")
+		s.press(tab, keyE)
+		s.shows("edit it with kubectl chat edit\n▎… triage q]", "\n▎> a draft")
+		check.Equal(t, "held", 0, len(s.does.held))
+	}
+}
+
+func TestChangedPasteIsNoted(t *testing.T) {
+	for text, changed := range map[string]bool{"one\rtwo\r\nthree": false, "漢字 👩": false, "a\tb": true, "a\x01b": true,
+		strings.Repeat("x\r", maxLines) + "end": true} {
+		s := newScreen(t)
+		s.types("a draft")
+		s.press(tea.KeyPressMsg{Code: tea.KeyLeft})
+		s.Update(tea.PasteMsg{Content: text})
+		if noted := strings.Contains(s.notice, "the paste was changed"); noted != changed {
+			t.Errorf("%.20q: notice %q, input %.30q", text, s.notice, s.input.Value())
+		}
+	}
+}
+
 func TestListSwitchesToAnotherChat(t *testing.T) {
 	s := newScreen(t)
 	s.takes(question(0, "why?"))
