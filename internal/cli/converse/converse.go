@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"os"
 
 	tea "charm.land/bubbletea/v2"
@@ -56,15 +57,15 @@ type arrival struct {
 type Outcome struct {
 	// Next is the chat that the person wants to see next; empty if they leave.
 	Next string
-	// Draft is the text that was not sent.
-	Draft string
+	// Drafts holds the texts that were not sent, by what they are for.
+	Drafts map[string]string
 	// Busy is true while a turn is under way.
 	Busy bool
 }
 
-// Run shows the chat of that name in a terminal until the person leaves, or the events end with an error. The input
-// begins with a draft.
-func Run(ctx context.Context, in, out *os.File, chat Chat, name, draft string) (Outcome, error) {
+// Run shows the chat of that name in a terminal until the person leaves, or the events end with an error. Drafts are
+// those of the last time, if there was one.
+func Run(ctx context.Context, in, out *os.File, chat Chat, name string, drafts map[string]string) (Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	arrivals := make(chan arrival, 256)
@@ -85,11 +86,13 @@ func Run(ctx context.Context, in, out *os.File, chat Chat, name, draft string) (
 	}()
 	m := newModel(ctx, chat, name)
 	m.arrivals = arrivals
-	m.input.SetValue(draft)
+	maps.Copy(m.drafts, drafts)
+	m.showDraft()
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return Outcome{Next: m.next, Draft: m.input.Value(), Busy: m.turn.busy()}, errors.Join(err, m.ended)
+	m.keepDraft()
+	return Outcome{Next: m.next, Drafts: m.drafts, Busy: m.turn.busy()}, errors.Join(err, m.ended)
 }

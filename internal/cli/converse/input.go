@@ -27,6 +27,17 @@ type target struct {
 	queued *v1beta1.ChatMessage
 }
 
+// key identifies the target among drafts. An edit of a message that was changed meanwhile has another one.
+func (t target) key() string {
+	switch {
+	case t.call != nil:
+		return "answer " + t.call.ID + " " + t.call.Digest
+	case t.queued != nil:
+		return fmt.Sprint("edit ", t.queued.Name, " ", t.queued.UID, " ", t.queued.Generation)
+	}
+	return ""
+}
+
 // command is what a person types in place of a message. argument describes what it takes, if it takes something.
 type command struct{ name, argument string }
 
@@ -67,16 +78,30 @@ func (m *model) paste(text string) {
 
 var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
 
-// aim has the input answer a call or replace a message. What was typed for something else is in the history.
+// aim has the input answer a call, replace a message, or be a message. What was typed for something else is kept.
 func (m *model) aim(at target) tea.Cmd {
-	if text := strings.TrimSpace(m.input.Value()); text != "" {
-		m.history.add(text)
-	}
-	m.input.Reset()
+	m.keepDraft()
 	m.browsing, m.pane.selected = false, ""
 	cmd := m.endHold()
 	m.setTarget(at)
+	m.showDraft()
 	return cmd
+}
+
+// keepDraft keeps what was typed.
+func (m *model) keepDraft() {
+	m.history.reset()
+	text := m.input.Value()
+	if strings.TrimSpace(text) != "" && (m.target.queued == nil || text != m.target.queued.Spec.Content) {
+		m.drafts[m.target.key()] = text
+	}
+}
+
+// showDraft shows what was typed earlier for the target.
+func (m *model) showDraft() {
+	key := m.target.key()
+	m.input.SetValue(m.drafts[key])
+	delete(m.drafts, key)
 }
 
 // setTarget sets what the input is for. The chat does not start a message while it is edited.
@@ -104,9 +129,12 @@ func (m *model) enter() tea.Cmd {
 	if text == "" {
 		return nil
 	}
-	m.history.add(text)
-	m.input.Reset()
+	if at.call == nil {
+		m.history.add(text)
+	}
 	m.notice, m.target, m.release = "", target{}, nil
+	m.input.Reset()
+	m.showDraft()
 	switch {
 	case at.call != nil:
 		return m.decide(*at.call, v1beta1.DecisionApprove, text)
@@ -226,7 +254,9 @@ func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
 		return nil
 	}
 	cmd := m.aim(target{queued: read})
-	m.input.SetValue(text)
+	if m.input.Value() == "" {
+		m.input.SetValue(text)
+	}
 	return cmd
 }
 
@@ -238,7 +268,18 @@ type history struct {
 	back int
 }
 
-func (h *history) add(text string) { h.texts, h.draft, h.back = append(h.texts, text), "", 0 }
+func (h *history) add(text string) {
+	h.reset()
+	h.texts = append(h.texts, text)
+}
+
+// reset ends a recall. The draft below becomes the last text.
+func (h *history) reset() {
+	if h.back > 0 && h.draft != "" {
+		h.texts = append(h.texts, h.draft)
+	}
+	h.draft, h.back = "", 0
+}
 
 // recall shows the text before or behind the one that the input shows, when its first or last line is left. It reports
 // whether there is such a text.

@@ -128,7 +128,7 @@ func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
 			return m.leave()
 		}
 	case "up", "down":
-		if m.history.recall(&m.input, name) {
+		if m.target.call == nil && m.history.recall(&m.input, name) {
 			return nil
 		}
 	}
@@ -136,13 +136,12 @@ func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
 	return cmd
 }
 
-// escape drops an answer to a call or a change of a message, or interrupts the turn under way the second time.
+// escape returns to the message from an answer to a call or a change of a message, or interrupts the turn under way the
+// second time.
 func (m *model) escape(before string) tea.Cmd {
 	switch {
 	case m.target != target{}:
-		m.target = target{}
-		m.input.Reset()
-		return m.endHold()
+		return m.aim(target{})
 	case !m.turn.busy():
 	case before == "esc":
 		return m.interrupt()

@@ -35,6 +35,8 @@ type model struct {
 	input   textarea.Model
 	history history
 	target  target
+	// drafts holds what was typed and is not in the input, by the key of its target.
+	drafts map[string]string
 	// release ends the hold of the message that is edited; nil if there is none.
 	release func()
 	list    chatList
@@ -62,7 +64,7 @@ type model struct {
 
 func newModel(ctx context.Context, actions Chat, name string) *model {
 	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(), list: chatList{pane: newPane()},
-		input: newInput(), width: 80, height: 24}
+		input: newInput(), drafts: map[string]string{}, width: 80, height: 24}
 	m.layout()
 	return m
 }
@@ -203,6 +205,11 @@ func (m *model) showOutcome(o outcome) {
 	case m.input.Value() == "" && m.target == target{}:
 		m.input.SetValue(o.text)
 		m.setTarget(o.target)
+	case m.leaving:
+		m.drafts[cmp.Or(o.target.key(), o.name)] = o.text
+	case o.target.call != nil:
+		m.drafts[o.target.key()] = o.text
+		m.notice += "; r at the call shows what you wrote"
 	default:
 		m.notice += "; arrow up shows what you wrote"
 	}

@@ -140,6 +140,8 @@ var (
 	esc      = tea.KeyPressMsg{Code: tea.KeyEscape}
 	tab      = tea.KeyPressMsg{Code: tea.KeyTab}
 	up       = tea.KeyPressMsg{Code: tea.KeyUp}
+	down     = tea.KeyPressMsg{Code: tea.KeyDown}
+	ctrlL    = tea.KeyPressMsg{Code: 'l', Mod: tea.ModCtrl}
 	pageUp   = tea.KeyPressMsg{Code: tea.KeyPgUp}
 	pageDown = tea.KeyPressMsg{Code: tea.KeyPgDown}
 	ctrlC    = tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
@@ -315,7 +317,7 @@ func TestRefusedTextReturnsWithItsReason(t *testing.T) {
 	s.types("draft")
 	s.press(up)
 	s.shows("\n▎> one")
-	s.press(tea.KeyPressMsg{Code: tea.KeyDown})
+	s.press(down)
 	s.shows("\n▎> draft")
 	check.Equal(t, "asked", "send one,send one", strings.Join(s.does.asked, ","))
 }
@@ -369,8 +371,10 @@ func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
 	s.does.err = errors.New("no object")
 	s.types("x")
 	s.press(enter)
-	s.shows("▎kubectl chat: no object", "▎> x", "Enter answers call c1")
+	s.shows("▎kubectl chat: no object; r at the call shows what you wrote", "▎> a draft")
 	s.does.err = nil
+	s.press(tab, keyR)
+	s.shows("▎> x", "Enter answers call c1")
 	s.press(enter, tab, keyD)
 	check.Equal(t, "asked", strings.Join([]string{"Approve " + call.Digest + " x", "Approve " + call.Digest + " x",
 		"Deny " + call.Digest + " "}, ","), strings.Join(s.does.asked, ","))
@@ -438,10 +442,50 @@ func TestChangedPasteIsNoted(t *testing.T) {
 	}
 }
 
+func TestDraftsKeepTheirPurpose(t *testing.T) {
+	s := newScreen(t)
+	call := v1beta1.PendingToolCall{ID: "c1", Name: "ask", Kind: v1beta1.RequiresApproval,
+		ApprovalCause: v1beta1.ApprovalInputRequired, InputRequests: `{"q":{"params":{"message":"Your name?"}}}`}
+	s.takes(waits(call), event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
+	call.Digest = call.CallDigest()
+	s.does.text = "text"
+	s.types("sent")
+	_, send := s.Update(enter)
+	s.types("draft")
+	s.press(tab, keyR)
+	s.does.refusal = errors.New("QueueFull")
+	s.run(send)
+	s.shows("QueueFull; arrow up shows what you wrote", "Enter answers call c1")
+	s.types("secret")
+	s.press(up, esc)
+	s.shows("\n▎> draft")
+	s.press(up)
+	s.shows("\n▎> sent")
+	s.press(up)
+	s.shows("\n▎> sent")
+	s.press(down, tab, keyR)
+	s.shows("\n▎> secret", "Enter answers call c1")
+	s.press(tab, down, keyE)
+	s.shows("\n▎> text", "Enter changes the queued message")
+	s.types("!")
+	s.press(ctrlL, up, enter)
+	s.keepDraft()
+	check.Equal(t, "drafts", map[string]string{"": "draft", "answer c1 " + call.Digest: "secret", "edit q  2": "text!"},
+		s.drafts)
+}
+
+func TestHiddenDraftSurvivesARecalledText(t *testing.T) {
+	s := newScreen(t)
+	s.types("one")
+	s.press(enter)
+	s.types("draft")
+	s.press(up, enter, up, up)
+	s.shows("\n▎> draft")
+}
+
 func TestListSwitchesToAnotherChat(t *testing.T) {
 	s := newScreen(t)
 	s.takes(question(0, "why?"))
-	ctrlL := tea.KeyPressMsg{Code: 'l', Mod: tea.ModCtrl}
 	s.press(ctrlL)
 	s.shows("▎other  about the DNS\n▎triage  about the CNI\n", "Enter switches to the chat")
 	check.Equal(t, "the same chat ends", false, s.press(enter))

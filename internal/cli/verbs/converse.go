@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -79,16 +80,27 @@ func (o *options) converse(cmd *cobra.Command, chat string, plain bool) error {
 func (c *conversation) onScreen(ctx context.Context) error {
 	in, _ := terminal.FileOf(c.s.In)
 	out, _ := terminal.FileOf(c.s.Out)
-	for drafts := map[string]string{}; ; {
+	for drafts := map[string]map[string]string{}; ; {
 		end, err := converse.Run(ctx, in, out, c, c.chat, drafts[c.chat])
 		if end.Busy && end.Next == "" {
 			terminal.NewScreen(c.s.ErrOut).Line("[the turn continues: %s shows it]", c.s.command("tail", c.chat))
 		}
+		drafts[c.chat] = end.Drafts
 		if end.Next == "" || err != nil {
+			printDrafts(terminal.NewScreen(c.s.ErrOut), drafts)
 			return err
 		}
-		drafts[c.chat] = end.Draft
 		c = &conversation{s: c.s, chat: end.Next, from: c.from} // Requests of the last chat may still run.
+	}
+}
+
+// printDrafts prints what was typed in chats and not sent.
+func printDrafts(to *terminal.Screen, drafts map[string]map[string]string) {
+	for _, chat := range slices.Sorted(maps.Keys(drafts)) {
+		for _, purpose := range slices.Sorted(maps.Keys(drafts[chat])) {
+			to.Line("[not sent to chat %s:]", chat)
+			to.Foreign(drafts[chat][purpose] + "\n")
+		}
 	}
 }
 

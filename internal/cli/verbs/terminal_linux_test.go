@@ -178,7 +178,7 @@ func TestRefusedTextReturnsToTheInput(t *testing.T) {
 	p.updateStatus(m)
 	a.Sees("▎kubectl chat: QueueFull: 20 messages wait", "▎> what I wrote in vain")
 	p.delete(p.chat)
-	a.Sees("kubectl chat: the chat was deleted")
+	a.Sees("▎[not sent to chat triage:]\nwhat I wrote in vain\nkubectl chat: the chat was deleted")
 	a.Ends(exitNotFound)
 }
 
