@@ -158,9 +158,13 @@ func (m *model) arrive(batch []arrival) tea.Cmd {
 
 func (m *model) event(e stream.Event) error {
 	updates, err := m.transcript.chat.Updates(e)
+	idle := !m.turn.busy()
 	for _, u := range updates {
 		m.turn.observe(u)
 		m.transcript.take(u)
+	}
+	if idle && m.turn.busy() {
+		m.warned = "" // The key was pressed before this turn, and has not interrupted it.
 	}
 	if err == nil && e.Name == stream.EventDeleted {
 		err = cli.NotFoundError("the chat was deleted")

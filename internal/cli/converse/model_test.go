@@ -245,6 +245,18 @@ func TestKeysInterruptAndLeave(t *testing.T) {
 	}
 }
 
+func TestWarningEndsWhenATurnBegins(t *testing.T) {
+	s := newScreen(t)
+	s.press(ctrlC)
+	s.shows("ctrl-C again")
+	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionUnknown}))
+	s.shows("Enter sends")
+	check.Equal(t, "it leaves", false, s.press(ctrlC))
+	s.shows("interrupting; ctrl-C again leaves")
+	check.Equal(t, "asked", "interrupt", strings.Join(s.does.asked, ","))
+	check.Equal(t, "it leaves", true, s.press(ctrlC))
+}
+
 func TestLeavingWaitsForTheInterrupt(t *testing.T) {
 	s := newScreen(t)
 	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionUnknown}))
