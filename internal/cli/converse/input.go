@@ -90,8 +90,7 @@ func (m *model) aim(at target) tea.Cmd {
 
 // keepDraft keeps what was typed.
 func (m *model) keepDraft() {
-	m.history.reset()
-	text := m.input.Value()
+	text := m.history.reset(m.input.Value())
 	if strings.TrimSpace(text) != "" && (m.target.queued == nil || text != m.target.queued.Spec.Content) {
 		m.drafts[m.target.key()] = text
 	}
@@ -125,8 +124,11 @@ func (m *model) endHold() tea.Cmd {
 
 // enter sends what was typed.
 func (m *model) enter() tea.Cmd {
-	text, at, release := strings.TrimSpace(m.input.Value()), m.target, m.release
-	if text == "" {
+	text, at, release := m.input.Value(), m.target, m.release
+	if at.queued == nil {
+		text = strings.TrimSpace(text)
+	}
+	if strings.TrimSpace(text) == "" {
 		return nil
 	}
 	if at.call == nil {
@@ -242,7 +244,7 @@ func (m *model) editQueued() tea.Cmd {
 
 // showQueued puts a message into the input that was read for that, unless the person does something else now.
 func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
-	if !m.browsing || m.leaving {
+	if !m.browsing || m.list.open || m.leaving {
 		return nil
 	}
 	text, probe := read.Spec.Content, newInput()
@@ -269,16 +271,19 @@ type history struct {
 }
 
 func (h *history) add(text string) {
-	h.reset()
-	h.texts = append(h.texts, text)
-}
-
-// reset ends a recall. The draft below becomes the last text.
-func (h *history) reset() {
 	if h.back > 0 && h.draft != "" {
 		h.texts = append(h.texts, h.draft)
 	}
+	h.texts, h.draft, h.back = append(h.texts, text), "", 0
+}
+
+// reset ends a recall. It returns the draft: the text of the input, unless that is a recalled one.
+func (h *history) reset(text string) (draft string) {
+	if h.back > 0 && text == h.texts[len(h.texts)-h.back] {
+		text = h.draft
+	}
 	h.draft, h.back = "", 0
+	return text
 }
 
 // recall shows the text before or behind the one that the input shows, when its first or last line is left. It reports

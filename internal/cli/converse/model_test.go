@@ -410,12 +410,12 @@ func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 
 func TestQueuedMessageIsEdited(t *testing.T) {
 	s := newScreen(t)
-	s.does.text = "the whole\ntext"
+	s.does.text = " the whole\ntext"
 	queue := []stream.QueuedMessage{{Name: "q", Preview: "the wh…"}}
 	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}))
 	s.shows("▎> the wh… [queued]")
 	s.press(tab, keyE)
-	s.shows("▎> the whole\n▎> text", "Enter changes the queued message")
+	s.shows("▎>  the whole\n▎> text", "Enter changes the queued message")
 	s.types("!")
 	s.press(enter)
 	s.shows("▎[the message was changed]")
@@ -423,7 +423,7 @@ func TestQueuedMessageIsEdited(t *testing.T) {
 	check.Equal(t, "input", "", strings.TrimSpace(s.input.Value()))
 	s.press(tab, keyE)
 	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC))
-	check.Equal(t, "asked", "edit q 1 the whole\ntext!", strings.Join(s.does.asked, ","))
+	check.Equal(t, "asked", "edit q 1  the whole\ntext!", strings.Join(s.does.asked, ","))
 	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 3), ","), strings.Join(s.does.held, ","))
 }
 
@@ -493,6 +493,11 @@ func TestHiddenDraftSurvivesARecalledText(t *testing.T) {
 	s.types("draft")
 	s.press(up, enter, up, up)
 	s.shows("\n▎> draft")
+	s.press(enter)
+	s.types("other")
+	s.press(up)
+	s.keepDraft()
+	check.Equal(t, "drafts", map[string]string{"": "other"}, s.drafts)
 }
 
 func TestListSwitchesToAnotherChat(t *testing.T) {
