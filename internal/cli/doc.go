@@ -8,7 +8,8 @@
 //   - cluster: reads and watches Parley's objects, and connects to the gateway.
 //   - doctor: checks what was read of an installation, and selects the fields of a support archive.
 //   - render: prints chats, messages, calls, settings, usage and recordings.
-//   - terminal: escapes and styles output, and reads keys.
+//   - terminal: escapes and styles output.
+//   - converse: shows a conversation on the whole screen.
 //   - prior: reads earlier conversations, and defines the format of an export.
 //   - ui: serves the page on this machine.
 //

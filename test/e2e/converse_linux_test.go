@@ -4,13 +4,10 @@
 package e2e
 
 import (
-	"io"
-	"strings"
 	"testing"
 	"time"
 
-	"parley.dev/parley/test/kit/check"
-	"parley.dev/parley/test/kit/pty"
+	"parley.dev/parley/test/kit/tmux"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -22,36 +19,20 @@ func TestUserConversesWithChatInTerminal(t *testing.T) {
 	}})
 	w.newChat("c", "Hi.")
 	w.ready("c", 2)
-	person, program := pty.Open(t)
-	seen := &growing{}
-	go func() { _, _ = io.Copy(seen, person) }() // It ends with the terminal.
 	talk := w.plugin("send", "c")
-	talk.Env = append(talk.Env, "NO_COLOR=1", "TERM=xterm")
-	talk.Stdin, talk.Stdout, talk.Stderr = program, program, program
-	check.OK(t, talk.Start())
-	types := func(keys string) {
-		if _, err := person.WriteString(keys); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sees := func(words string) {
-		w.eventually("the terminal shows "+words, func() bool { return strings.Contains(seen.String(), words) })
-	}
-	sees("leaves]\r\n▎> ")
-	types("Tell me a story.\r")
-	sees("worda wordb wordc")
-	types("And then?")
-	sees("\r\n▎> And then?")
-	types("\x03")
-	sees("▎[interrupting; ctrl-C again leaves]\r\n")
-	sees("▎[interrupted]\r\n")
-	types("\r")
-	sees("Hello, who are you?\r\n▎> ")
-	types("\x04")
-	if err := talk.Wait(); err != nil {
-		t.Errorf("it ends with %v:\n%s", err, seen.String())
-	}
+	screen := tmux.Start(t, []string{"KUBECONFIG=" + w.kubeconfig}, talk.Args...)
+	screen.Sees("▎> Hi.", "Hello, who are you?", "ctrl-D leaves")
+	screen.Types("Tell me a story.")
+	screen.Press("Enter")
+	screen.Sees("worda wordb wordc")
+	screen.Types("And then?")
+	screen.Press("C-c")
+	screen.Sees("interrupting; ctrl-C again leaves", "▎[interrupted]", "▎> And then?")
+	screen.Press("Enter")
 	w.ready("c", 6)
+	screen.Sees("▎> And then?\n\nHello, who are you?")
+	screen.Press("C-d")
+	screen.Ends(0)
 	if history := w.history("c"); history[4].Spec.Content != "And then?" {
 		t.Errorf("sent was %q", history[4].Spec.Content)
 	}

@@ -187,13 +187,19 @@ var rules = []rule{
 		func(_ goPackage, path string) bool {
 			return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
 		}},
-	{"what the plug-in prints and reads from a terminal asks no cluster", []string{"internal/cli/render", "internal/cli/terminal"},
-		false, func(_ goPackage, path string) bool {
+	{"what the plug-in prints and reads from a terminal asks no cluster",
+		[]string{"internal/cli/converse", "internal/cli/render", "internal/cli/terminal"}, false, func(_ goPackage, path string) bool {
 			return under(path, "net/http", "k8s.io/client-go", module+"internal/kube", module+"internal/cli/cluster",
 				module+"internal/cli/verbs")
 		}},
+	{"libraries of terminal applications are for the conversation alone",
+		[]string{"api", "client", "cmd", "controllers", "internal"}, false, func(p goPackage, path string) bool {
+			return !p.in("internal/cli/converse") && under(path, "charm.land/bubbletea", "charm.land/bubbles",
+				"charm.land/glamour", "charm.land/lipgloss", "github.com/yuin/goldmark", "github.com/charmbracelet/x/ansi")
+		}},
 	{"what reads the plug-in's objects prints nothing", []string{"internal/cli/cluster"}, true, func(_ goPackage, path string) bool {
-		return under(path, module+"internal/cli/render", module+"internal/cli/terminal", module+"internal/cli/verbs")
+		return under(path, module+"internal/cli/render", module+"internal/cli/terminal", module+"internal/cli/verbs",
+			module+"internal/cli/converse")
 	}},
 	{"nothing imports fantasy's providers, nor the fork of OpenAI's library that they need", []string{""}, true,
 		func(_ goPackage, path string) bool {

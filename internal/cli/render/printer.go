@@ -264,12 +264,8 @@ func (p *Printer) decision(decisions []v1beta1.ToolDecision, result *v1beta1.Too
 	if i < 0 {
 		return
 	}
-	words := decisionOf(&decisions[i])
-	if comment := decisions[i].Comment; comment != "" {
-		words += ": " + comment
-	}
 	p.sheet.endLine()
-	p.sheet.out.Line("[%s was %s]", cmp.Or(result.Name, p.sheet.tools[result.ID], result.ID), words)
+	p.sheet.out.Line("[%s was %s]", cmp.Or(result.Name, p.sheet.tools[result.ID], result.ID), DecisionLine(&decisions[i]))
 }
 
 func compacted(c *v1beta1.CompactionAccount) string {

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal writes to a terminal and reads keys. Text of others is escaped and styled so that it neither
+// Package terminal writes to a terminal. Text of others is escaped and styled so that it neither
 // controls the terminal nor looks like lines of the plug-in.
 package terminal
 

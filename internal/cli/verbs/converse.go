@@ -7,22 +7,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"maps"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/client"
-	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/compose"
@@ -34,31 +35,21 @@ const (
 	interruptTimeout = 5 * time.Second
 )
 
-// conversation sends what a person types at a terminal, and shows the events of the chat.
+// conversation does at the API server what a person at a terminal asks for. It implements converse.Chat.
 type conversation struct {
-	s       *session
-	chat    string
-	console *terminal.Console
-	leave   context.CancelFunc
-
-	mu      sync.Mutex
-	printer *render.Printer
-	// mine holds the messages that were typed here, which are on the screen already.
-	mine map[string]bool
-	// sent is the last message until the chat has committed or queued it: statuses before that are of the time before.
-	sent string
-	// working is true while the status has a turn under way, and warned after the first ctrl-C.
-	working, warned bool
-	running         sync.WaitGroup
+	s    *session
+	chat string
+	from cluster.Source
 }
 
-// busy reports whether there is something to interrupt. The caller holds mu.
-func (c *conversation) busy() bool { return c.working || c.sent != "" }
-
 // converse checks that there is a terminal, and talks to a chat there.
-func (o *options) converse(cmd *cobra.Command, chat string) error {
+func (o *options) converse(cmd *cobra.Command, chat string, plain bool) error {
 	only := ""
-	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { only = "--" + f.Name })
+	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+		if f.Name != "plain" {
+			only = "--" + f.Name
+		}
+	})
 	switch {
 	case !terminal.OnTerminal(o.In) || !terminal.OnTerminal(o.Out):
 		return usageError{errors.New("without a TEXT a person types at a terminal, and there is none: give a TEXT, or - " +
@@ -70,232 +61,186 @@ func (o *options) converse(cmd *cobra.Command, chat string) error {
 	if err != nil {
 		return err
 	}
-	return converse(cmd.Context(), s, chat)
-}
-
-// converse talks to a chat at a terminal until the person leaves or the chat is deleted.
-func converse(ctx context.Context, s *session, chat string) error {
-	if err := s.CheckChat(ctx, chat); err != nil {
+	if err := s.CheckChat(cmd.Context(), chat); err != nil {
 		return err
 	}
-	from, err := openSource(ctx, s)
+	from, err := openSource(cmd.Context(), s)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	in, _ := s.In.(*os.File)
-	out, _ := terminal.FileOf(s.Out)
-	before, err := term.MakeRaw(int(in.Fd()))
-	if err != nil {
-		return fmt.Errorf("taking over the terminal: %w", err)
+	c := &conversation{s: s, chat: chat, from: from}
+	if plain || os.Getenv("TERM") == "dumb" {
+		return c.inLines(cmd.Context())
 	}
-	defer func() { _ = term.Restore(int(in.Fd()), before) }()
-	within, leave := context.WithCancel(ctx)
-	defer leave()
-	c := &conversation{s: s, chat: chat, leave: leave, mine: map[string]bool{}}
-	c.console = terminal.NewConsole(out, func() (int, int, error) { return term.GetSize(int(out.Fd())) })
-	defer c.console.Close()
-	shown := &terminal.Screen{To: c.console, Styled: os.Getenv("NO_COLOR") == ""}
-	s.ErrOut = shown
-	c.printer = render.NewPrinter(shown, shown, false, render.Hint{Chat: chat, Command: s.command})
-	c.printer.NotesFrom = -1
-	go c.console.Keys.Listen(in, c.keyPressed, func() { c.interruptPressed(within) }) // It may wait for a key for ever.
-	err = c.run(within, from)
-	if ctx.Err() != nil { // The person did not leave.
-		return context.Cause(ctx)
-	}
-	return err
+	return c.onScreen(cmd.Context())
 }
 
-// run follows the chat and sends lines.
-func (c *conversation) run(ctx context.Context, from cluster.Source) error {
-	defer c.running.Wait()
-	defer c.leave()
-	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
-	ended, connected := make(chan error, 2), make(chan struct{})
-	c.running.Go(func() { ended <- c.follow(ctx, from, sync.OnceFunc(func() { close(connected) })) })
-	go func() { c.sendLines(ctx, connected); ended <- nil }() // It may wait for a key for ever.
-	select {
-	case err := <-ended:
-		c.farewell()
-		if ctx.Err() == nil {
-			return terminal.DuringOutput(err)
+// onScreen talks to a chat, and to those that the person switches to, until they leave or the chat is deleted.
+func (c *conversation) onScreen(ctx context.Context) error {
+	in, _ := terminal.FileOf(c.s.In)
+	out, _ := terminal.FileOf(c.s.Out)
+	for drafts := map[string]map[string]string{}; ; {
+		end, err := converse.Run(ctx, in, out, c, c.chat, drafts[c.chat])
+		if end.Busy && end.Next == "" {
+			terminal.NewScreen(c.s.ErrOut).Line("[the turn continues: %s shows it]", c.s.command("tail", c.chat))
 		}
-	case <-ctx.Done():
-		c.farewell()
-	}
-	return nil
-}
-
-// farewell notes that the turn does not end with the conversation.
-func (c *conversation) farewell() {
-	c.mu.Lock()
-	busy := c.busy()
-	c.mu.Unlock()
-	if busy {
-		c.note("the turn continues: %s shows it", c.s.command("tail", c.chat))
-	}
-}
-
-// sendLines sends each line, until the person leaves with ctrl-D, or the terminal is gone.
-func (c *conversation) sendLines(ctx context.Context, connected <-chan struct{}) {
-	select { // No part of a reply may be missed.
-	case <-connected:
-	case <-ctx.Done():
-		return
-	}
-	for {
-		line, err := c.console.Line()
-		if err != nil {
-			return
-		}
-		if text := strings.TrimSpace(line); text != "" {
-			c.send(ctx, text)
-		}
-	}
-}
-
-// send sends a text. A refused one returns to the line.
-func (c *conversation) send(ctx context.Context, text string) {
-	m := compose.Message(c.s.Namespace, c.chat, c.chat+"-message-"+rand.String(8),
-		v1beta1.ChatMessageSpec{Content: text})
-	c.mu.Lock()
-	// From now on ctrl-C interrupts: the turn may begin before the API server answers.
-	c.mine[m.Name], c.warned, c.sent = true, false, m.Name
-	c.mu.Unlock()
-	within, cancel := context.WithTimeout(ctx, sendTimeout)
-	defer cancel()
-	if _, err := c.s.Messages().Create(within, m); err != nil {
-		c.showRefusal(m.Name, text, fmt.Errorf("the message is not sent: %w", err))
-		return
-	}
-	c.running.Go(func() {
-		if v := c.s.AwaitVerdict(ctx, m.Name); v.Err != nil && !v.Committed && ctx.Err() == nil {
-			c.showRefusal(m.Name, text, v.Err)
-		}
-	})
-}
-
-// showRefusal shows why a text was not sent, and puts it into the line again.
-func (c *conversation) showRefusal(name, text string, err error) {
-	c.mu.Lock()
-	c.forgetSent(name)
-	c.printer.Complain(err)
-	c.mu.Unlock()
-	if c.console.IsTyping() {
-		c.note("what you wrote is above the line: arrow up shows it")
-		return
-	}
-	c.console.ShowPrompt()
-	c.console.Keys.Retype(text)
-}
-
-// forgetSent notes that the chat has the message. The caller holds mu.
-func (c *conversation) forgetSent(name string) {
-	if c.sent == name {
-		c.sent = ""
-	}
-}
-
-func (c *conversation) note(format string, args ...any) {
-	c.withPrompt(func() { c.printer.Note(format, args...) })
-}
-
-// withPrompt calls show, and shows the prompt below if no turn is under way.
-func (c *conversation) withPrompt(show func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	show()
-	if !c.busy() {
-		c.console.ShowPrompt()
-	}
-}
-
-// follow shows the events of the chat until it is deleted, and calls connected before the first.
-func (c *conversation) follow(ctx context.Context, from cluster.Source, connected func()) error {
-	lost := func(err error) { c.withPrompt(func() { c.printer.OutOfReach(err) }) }
-	for e, err := range from.Follow(ctx, c.s.Namespace, c.chat, false, lost) {
-		if err == nil {
-			connected()
-			err = c.event(e)
-		}
-		if err != nil {
+		drafts[c.chat] = end.Drafts
+		if end.Next == "" || err != nil {
+			printDrafts(terminal.NewScreen(c.s.ErrOut), drafts)
 			return err
 		}
+		c = &conversation{s: c.s, chat: end.Next, from: c.from} // Requests of the last chat may still run.
 	}
-	return nil
 }
 
-func (c *conversation) event(e stream.Event) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	updates, err := c.printer.Chat.Updates(e)
+// printDrafts prints what was typed in chats and not sent.
+func printDrafts(to *terminal.Screen, drafts map[string]map[string]string) {
+	for _, chat := range slices.Sorted(maps.Keys(drafts)) {
+		for _, purpose := range slices.Sorted(maps.Keys(drafts[chat])) {
+			to.Line("[not sent to chat %s:]", chat)
+			to.Foreign(drafts[chat][purpose] + "\n")
+		}
+	}
+}
+
+// Chats implements converse.Chat. It lists the chats that changed last first.
+func (c *conversation) Chats(ctx context.Context) ([]converse.Listed, error) {
+	all, err := chatsToList(ctx, c.s, listOptions{})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("listing the chats: %w", err)
 	}
-	for _, u := range updates {
-		c.printer.Show(u, !c.observe(u))
+	slices.SortStableFunc(all.Items, func(a, b v1beta1.Chat) int { return changedAt(&b).Compare(changedAt(&a)) })
+	chats := make([]converse.Listed, len(all.Items))
+	for i := range all.Items {
+		chats[i] = converse.Listed{Name: all.Items[i].Name, Line: render.ChatLine(&all.Items[i])}
 	}
-	if !c.busy() || e.Name == stream.EventRequiresAction {
-		c.printer.EndLine()
-		c.console.ShowPrompt()
+	return chats, nil
+}
+
+// changedAt is when a chat began to be as it is.
+func changedAt(chat *v1beta1.Chat) time.Time {
+	if ready := meta.FindStatusCondition(chat.Status.Conditions, v1beta1.ConditionReady); ready != nil {
+		return ready.LastTransitionTime.Time
 	}
-	if e.Name == stream.EventDeleted {
-		return cli.NotFoundError("the chat was deleted")
+	return chat.CreationTimestamp.Time
+}
+
+// Follow implements converse.Chat.
+func (c *conversation) Follow(ctx context.Context, lost func(error)) iter.Seq2[stream.Event, error] {
+	return c.from.Follow(ctx, c.s.Namespace, c.chat, true, lost)
+}
+
+// NewName implements converse.Chat.
+func (c *conversation) NewName() string { return c.chat + "-message-" + rand.String(8) }
+
+// Send implements converse.Chat.
+func (c *conversation) Send(ctx context.Context, name, text string) error {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	m := compose.Message(c.s.Namespace, c.chat, name, v1beta1.ChatMessageSpec{Content: text})
+	if _, err := c.s.Messages().Create(within, m); err != nil {
+		return fmt.Errorf("the message is not sent: %w", err)
 	}
 	return nil
 }
 
-// observe updates whether there is something to interrupt. It reports whether the update is a message that was typed
-// here. The caller holds mu.
-func (c *conversation) observe(u client.Update) (mine bool) {
-	switch u := u.(type) {
-	case *stream.MessageCommitted:
-		if c.sent == u.Message.Name { // The status follows.
-			c.sent, c.working = "", true
-		}
-		return c.mine[u.Message.Name]
-	case *stream.QueueUpdate:
-		for _, waits := range u.Queue {
-			c.forgetSent(waits.Name)
-		}
-	case *stream.Status:
-		c.working = u.Ready == metav1.ConditionUnknown
-		c.warned = c.warned && c.busy()
+// Await implements converse.Chat.
+func (c *conversation) Await(ctx context.Context, name string) error {
+	if v := c.s.AwaitVerdict(ctx, name); v.Err != nil && !v.Committed && ctx.Err() == nil {
+		return v.Err
 	}
-	return false
+	return nil
 }
 
-// keyPressed notes a key other than ctrl-C.
-func (c *conversation) keyPressed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.warned = false
-}
-
-// interruptPressed stops the turn under way the first time, and leaves the second time.
-func (c *conversation) interruptPressed(ctx context.Context) {
-	c.mu.Lock()
-	warned, busy := c.warned, c.busy()
-	c.warned = true
-	c.mu.Unlock()
-	switch {
-	case warned:
-		c.leave()
-	case busy:
-		c.note("interrupting; ctrl-C again leaves")
-		c.running.Go(func() { c.interrupt(ctx) })
-	default:
-		c.note("ctrl-C again, or ctrl-D in an empty line, leaves")
-	}
-}
-
-// interrupt makes the request that kubectl chat interrupt makes.
-func (c *conversation) interrupt(ctx context.Context) {
+// Interrupt implements converse.Chat: it makes the request that kubectl chat interrupt makes.
+func (c *conversation) Interrupt(ctx context.Context) error {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptTimeout)
 	defer cancel()
 	err := c.s.Request(within, c.chat, v1beta1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
 	if err != nil {
-		c.note("not interrupted: %v", err)
+		return fmt.Errorf("the turn is not interrupted: %w", err)
 	}
+	return nil
+}
+
+// Decide implements converse.Chat. It decides as approve, deny and answer do: about the call with the digest that the
+// person has seen, and no other.
+func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision,
+	input string) error {
+	s, w := c.s.printingTo(io.Discard), waiting{wait: true, timeout: time.Minute}
+	call, err := undecidedCall(ctx, s, c.chat, seen.ID)
+	if err != nil {
+		return err
+	}
+	if input != "" {
+		return sendInput(ctx, s, c.chat, call, input, seen.Digest, w)
+	}
+	if decision == v1beta1.DecisionApprove {
+		if err := reviewCall(s, c.chat, call, seen.Digest, ""); err != nil {
+			return err
+		}
+	}
+	return decideCall(ctx, s, c.chat, call, v1beta1.ToolApprovalSpec{Decision: decision}, w)
+}
+
+// printingTo returns a session that prints there.
+func (s *session) printingTo(out io.Writer) *session {
+	other, o := *s, *s.options
+	o.Output = render.Output{}
+	o.In, o.Out, o.ErrOut = s.In, out, out
+	other.options = &o
+	return &other
+}
+
+// Read implements converse.Chat.
+func (c *conversation) Read(ctx context.Context, message string) (*v1beta1.ChatMessage, error) {
+	return editableMessage(ctx, c.s, c.chat, message)
+}
+
+// Hold implements converse.Chat.
+func (c *conversation) Hold(ctx context.Context, message *v1beta1.ChatMessage) (release func()) {
+	return hold(ctx, c.s, message)
+}
+
+// Edit implements converse.Chat.
+func (c *conversation) Edit(ctx context.Context, read *v1beta1.ChatMessage, text string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	if err := checkQueued(ctx, c.s, c.chat, read.Name); err != nil {
+		return err
+	}
+	return changeMessage(ctx, c.s.printingTo(io.Discard), read, text)
+}
+
+// Command implements converse.Chat: requests and forks as their verbs do, and settings as the page does.
+func (c *conversation) Command(ctx context.Context, name, argument string) (string, error) {
+	var out strings.Builder
+	s := c.s.printingTo(&out)
+	if name == "fork" {
+		fork := forkOptions{}
+		fork.new.noFollow = true
+		err := fork.run(ctx, s, []string{c.chat})
+		return strings.TrimSpace(out.String()), err
+	}
+	for _, r := range requests {
+		if r.name == name {
+			err := r.make(ctx, s, []string{c.chat}, waiting{wait: true, timeout: time.Minute})
+			return strings.TrimSpace(out.String()), err
+		}
+	}
+	return c.set(ctx, name, argument)
+}
+
+// set changes a setting of the chat from the next step on.
+func (c *conversation) set(ctx context.Context, name, value string) (string, error) {
+	settings := map[string]map[string]any{"model": {"modelConfigRef": map[string]any{"name": value}},
+		"mode": {"mode": value}, "effort": {"reasoningEffort": value}}
+	if name == "mode" && value == "none" {
+		settings["mode"] = map[string]any{"mode": nil}
+	}
+	if _, err := c.s.Chats().MergePatch(ctx, c.chat, map[string]any{"spec": settings[name]}); err != nil {
+		return "", fmt.Errorf("changing the %s of chat %s: %w", name, c.chat, err)
+	}
+	return fmt.Sprintf("the %s of the chat is now %s", name, value), nil
 }

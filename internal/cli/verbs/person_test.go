@@ -49,7 +49,14 @@ var shared struct {
 	err     error
 }
 
+// asProgram is the variable that makes the test binary the plug-in.
+const asProgram = "PARLEY_TEST_KUBECTL_CHAT"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(Run(context.Background(), genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+			os.Args[1:]))
+	}
 	code := m.Run()
 	if shared.cluster != nil {
 		if err := shared.cluster.Stop(); err != nil {

@@ -28,6 +28,7 @@ type sendOptions struct {
 	visibility string
 	files      []string
 	timeout    time.Duration
+	plain      bool
 }
 
 func newSend(o *options) *cobra.Command {
@@ -38,17 +39,18 @@ func newSend(o *options) *cobra.Command {
 		Long: "Creates a ChatMessage and shows the reply as it streams. TEXT - reads standard input. A message to a busy " +
 			"chat waits its turn; with --interrupt it stops the running turn and is next. When the turn needs a person, send " +
 			"shows what to type, and continues once it is done. It fails with the reason of the message, such as QueueFull, " +
-			"Superseded or Interrupted.\n\nWithout a TEXT, on a terminal, each line is a message, and messages of others " +
-			"appear as they arrive. The first ctrl-C interrupts the running turn. The second one leaves, as does ctrl-D in an " +
-			"empty line; the chat continues.\n\nFiles that are too large for a message are uploaded by the gateway, if it has " +
-			"object storage.",
+			"Superseded or Interrupted.\n\nWithout a TEXT, on a terminal, it shows the conversation on the whole screen, and " +
+			"you write messages and decide about calls there; the last line shows the keys. The first ctrl-C interrupts the " +
+			"running turn. The second one leaves, as does ctrl-D in an empty line; the chat continues. With --plain each line " +
+			"is a message, or /interrupt, and what follows is printed in plain lines, as for screen readers.\n\nFiles that " +
+			"are too large for a message are uploaded by the gateway, if it has object storage.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
 			"\n  kubectl chat send triage \"What is wrong here?\" --file dashboard.png\n  kubectl chat send triage",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && len(so.files) == 0 {
-				return o.converse(cmd, args[0])
+				return o.converse(cmd, args[0], so.plain)
 			}
 			text, err := o.textOf(args[1:])
 			if err != nil {
@@ -69,6 +71,7 @@ func newSend(o *options) *cobra.Command {
 			"and no model answers")
 	cmd.Flags().StringArrayVar(&so.files, "file", nil, "a file to attach, of at most 3.5 MiB; it can be repeated")
 	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
+	cmd.Flags().BoolVar(&so.plain, "plain", false, "hold a conversation in plain lines; default if $TERM is dumb")
 	return cmd
 }
 

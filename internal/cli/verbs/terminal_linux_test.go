@@ -4,6 +4,8 @@
 package verbs
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -19,88 +21,141 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
+	"parley.dev/parley/test/kit/tmux"
 )
 
-// Keys as terminals send them.
-const (
-	enter = "\r"
-	up    = "\x1b[A"
-	stop  = "\x03"
-	leave = "\x04"
-)
+// leave is ctrl-D as terminals send it.
+const leave = "\x04"
 
 func TestPersonTalksToChatAtTerminal(t *testing.T) {
-	t.Setenv("NO_COLOR", "1")
+	t.Parallel()
 	p := newPerson(t)
-	a := p.sits("send", "triage")
-	a.sees("ctrl-D leaves]")
-	a.sees(terminal.Prompt)
-	a.types("how are you?\x7f" + enter)
+	p.said("first", "why?")
+	a := p.opens()
+	a.Sees("▎> why?", "the answer to why?", "▎triage: ")
+	a.Types("how are you?")
+	a.Press("BSpace", "Enter")
 	m := p.sent()
 	check.Equal(t, "sent", "how are you", m.Spec.Content)
 	p.begin(m)
-	p.answer(m, "fine\x1b[2J, thanks\n▎> bye")
-	a.sees(`fine\u001b[2J, thanks` + "\r\n" + `\u258e> bye` + "\r\n")
-	a.sees(terminal.Prompt)
+	p.answer(m, "fine\x1b[2J, **thanks**\n▎> bye &#27;[2J &#x258e;> bye")
+	a.Sees(`fine\u001b[2J, thanks`+"\n", `\u258e> bye &#27;[2J &#x258e;> bye`)
 	p.write("other", "somebody else")
 	m = p.sent()
 	p.begin(m)
-	a.sees("▎> somebody else")
+	a.Sees("▎> somebody else")
 	p.answer(m, "the answer to both")
-	a.sees("the answer to both\r\n")
-	a.sees(terminal.Prompt)
-	a.types("\x1b[200~two\x1b[2J\nlines\x1b[201~")
-	a.sees("lines")
-	a.types(enter)
-	if m = p.sent(); m.Spec.Content != "two[2J\nlines" {
-		t.Errorf("sent %q", m.Spec.Content)
-	}
+	a.Sees("the answer to both")
+	a.Paste("two\x1b[2J\nlines")
+	a.Sees("▎> two\n▎> lines")
+	a.Press("Enter")
+	m = p.sent()
+	check.Equal(t, "sent", "two\nlines", m.Spec.Content)
 	p.begin(m)
 	p.answer(m, "so it is")
-	a.sees("so it is\r\n")
-	a.types(up)
-	a.sees("lines")
-	a.types("\x15" + leave)
-	a.ends(0)
+	a.Sees("so it is")
+	a.Press("Up")
+	a.Sees("▎> two\n▎> lines")
+	a.Press("C-u", "BSpace", "C-u", "C-d")
+	a.Ends(exitDone)
+}
+
+func TestConversationScrollsAndOpensCalls(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write("first", "what is the time?")
+	m := p.sent()
+	p.begin(m)
+	p.reply(chattest.Says("I look."), chattest.CallsOf(v1beta1.ToolCall{ID: "call_1", Name: "current_time",
+		Input: `{"timezone":"UTC"}`}))
+	p.answer(m, strings.Repeat("a line  \n", 40)+"the end")
+	a := p.opens()
+	a.Sees("the end")
+	a.Press("PageUp", "PageUp", "PageUp")
+	a.Sees("▎> what is the time?", "▎▸ current_time {\"timezone\":\"UTC\"}")
+	a.Press("Tab", "Enter")
+	a.Sees("▎▾ current_time", `▎|   "timezone": "UTC"`)
+	a.Resize(40, 12)
+	a.Sees("▎▾ current_time {\"timezone\":\"UTC\"}\n")
+	a.Press("Escape")
+	a.Sees("Enter sends")
+	a.Press(slices.Repeat([]string{"PageDown"}, 9)...)
+	a.Sees("the end")
+	a.Press("C-d")
+	a.Ends(exitDone)
+}
+
+func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.want()
+	call := &p.chat.Status.RequiresAction.ToolCalls[1]
+	call.Input = `{"script":"` + strings.Repeat(`echo\n`, 40) + `rm -r /"}`
+	digest(p.chat)
+	p.updateStatus(p.chat)
+	a := p.opens()
+	a.Sees("[needs approval: a approves, d denies]")
+	a.Press("a", "d", "BSpace", "BSpace", "Tab", "a")
+	a.Sees("▎  call_2 (current_time):", "▎[read the call to its end first: PgDn scrolls]")
+	a.Press("PageDown")
+	a.Press("PageDown", "PageDown", "PageDown")
+	a.Sees(`rm -r /"`, call.Digest[len(call.Digest)-6:])
+	a.Press("a")
+	made := p.approval()
+	check.Equal(t, "approved", v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"},
+		ToolCallID: "call_2", Decision: v1beta1.DecisionApprove, Digest: call.Digest}, made.Spec)
+	made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
+	p.updateStatus(made)
+	a.Sees("▎[call call_2 (current_time) was approved]")
+	a.Press("C-d")
+	a.Ends(exitDone)
 }
 
 func TestCtrlCInterruptsTheTurnAndThenLeaves(t *testing.T) {
-	t.Setenv("NO_COLOR", "1")
+	t.Parallel()
 	p := newPerson(t)
-	a := p.sits("send", "triage")
-	a.sees("ctrl-D leaves]")
-	a.types("an essay" + enter)
+	a := p.opens()
+	a.Sees("ctrl-D leaves")
+	a.Types("an essay")
+	a.Press("Enter")
 	m := p.sent()
-	a.types(stop)
+	a.Press("C-c")
 	p.annotated(v1beta1.AnnotationInterrupt)
-	a.sees("▎[interrupting; ctrl-C again leaves]")
+	a.Sees("interrupting; ctrl-C again leaves")
 	p.chat.Annotations = nil
 	p.update(p.chat)
 	p.begin(m)
+	a.Sees("▎> an essay")
+	a.Press("Escape")
+	a.Sees("Esc again interrupts the turn")
+	a.Press("Escape")
+	p.annotated(v1beta1.AnnotationInterrupt)
+	p.chat.Annotations = nil
+	p.update(p.chat)
 	p.answer(m, "Networks are")
-	a.sees("Networks are\r\n")
-	a.sees(terminal.Prompt)
-	a.types("not sent")
-	a.types(stop)
-	a.sees("▎[ctrl-C again, or ctrl-D in an empty line, leaves]")
-	a.sees(terminal.Prompt + "not sent")
-	a.types("!" + stop)
-	a.sees("▎[ctrl-C again")
-	a.types(stop)
-	a.ends(0)
+	a.Sees("Networks are")
+	a.Types("not sent")
+	a.Press("C-c")
+	a.Sees("ctrl-C again, or ctrl-D in an empty line, leaves", "▎> not sent")
+	a.Types("!")
+	a.Sees("not sent!")
+	a.Press("C-c")
+	a.Sees("ctrl-C again")
+	a.Press("C-c")
+	a.Ends(exitDone)
 	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(p.chat), p.chat); err != nil || len(p.chat.Annotations) > 0 {
 		t.Errorf("it was interrupted again: %v, %v", p.chat.Annotations, err)
 	}
 }
 
-func TestWhatIsRefusedIsInTheLineAgain(t *testing.T) {
-	t.Setenv("NO_COLOR", "1")
+func TestRefusedTextReturnsToTheInput(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
-	a := p.sits("send", "triage")
-	a.sees("ctrl-D leaves]")
+	a := p.opens()
+	a.Sees("ctrl-D leaves")
 	// Only this right: without all, the stream may end before anything is typed.
 	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
 	p.get(role)
@@ -108,44 +163,164 @@ func TestWhatIsRefusedIsInTheLineAgain(t *testing.T) {
 	role.Rules[0].Verbs = slices.DeleteFunc(slices.Clone(rights), func(verb string) bool { return verb == "create" })
 	p.update(role)
 	eventually(t, "the person may not write", func() bool { return !p.may("create", "chatmessages") })
-	a.types("what I wrote" + enter)
-	a.sees("▎kubectl chat: the message is not sent: ")
-	a.sees("what I wrote")
+	a.Types("what I wrote")
+	a.Press("Enter")
+	a.Sees("▎kubectl chat: the message is not sent: ", "▎> what I wrote")
 	role.Rules[0].Verbs = rights
 	p.update(role)
 	eventually(t, "the person may write again", func() bool { return p.may("create", "chatmessages") })
-	a.types(" in vain" + enter)
+	a.Types(" in vain")
+	a.Press("Enter")
 	m := p.sent()
 	check.Equal(t, "sent", "what I wrote in vain", m.Spec.Content)
 	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageRejected,
 		Conditions: ready(metav1.ConditionFalse, v1beta1.ReasonQueueFull, "20 messages wait")}
 	p.updateStatus(m)
-	a.sees("▎kubectl chat: QueueFull: 20 messages wait")
-	a.sees(terminal.Prompt + "what I wrote in vain")
+	a.Sees("▎kubectl chat: QueueFull: 20 messages wait", "▎> what I wrote in vain")
 	p.delete(p.chat)
-	a.sees("the chat was deleted")
-	a.ends(exitNotFound)
+	a.Sees("▎[not sent to chat triage:]\nwhat I wrote in vain\nkubectl chat: the chat was deleted")
+	a.Ends(exitNotFound)
 }
 
 func TestColoursAreNotForEverybody(t *testing.T) {
-	for noColor, coloured := range map[string]bool{"": true, "1": false} {
-		t.Setenv("NO_COLOR", noColor)
-		p := newPerson(t)
-		a := p.sits("send", "triage")
-		a.sees("triage: Enter sends")
-		a.types("hello" + enter)
-		m := p.sent()
-		p.begin(m)
-		p.answer(m, "# So\n**be** it")
-		eventually(t, "the answer is shown", func() bool {
-			return strings.Contains(a.seen.String(), "it") && strings.HasSuffix(a.seen.String(), terminal.Prompt)
-		})
-		if got := a.seen.String(); strings.Contains(got, terminal.BoldStyle+"# So") != coloured {
-			t.Errorf("with NO_COLOR=%q it shows %q", noColor, got)
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "`code`")
+	for variable, coloured := range map[string]bool{"NO_COLOR=": true, "NO_COLOR=1": false} {
+		a := p.opens(variable)
+		a.Sees("the answer to code")
+		if got := a.Styled(); strings.Contains(got, "\x1b[33mcode") != coloured {
+			t.Errorf("with %s it shows %q", variable, got)
 		}
-		a.types(leave)
-		a.ends(0)
+		a.Press("C-d")
+		a.Ends(exitDone)
 	}
+}
+
+func TestConversationChangesChatAndQueue(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "why?")
+	p.write("waits", "And then?")
+	p.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "waits"}}
+	p.updateStatus(p.chat)
+	a := p.opens()
+	a.Sees("▎> And then? [queued]")
+	a.Press("Tab", "e")
+	a.Sees("Enter changes the queued message", "\n▎> And then?\n")
+	a.Types("!")
+	a.Press("Enter")
+	a.Sees("▎[the message was changed]")
+	m := &v1beta1.ChatMessage{ObjectMeta: p.meta("waits")}
+	p.get(m)
+	check.Equal(t, "text", "And then?!", m.Spec.Content)
+	a.Types("/mode Plan")
+	a.Press("Enter")
+	a.Sees("▎[the mode of the chat is now Plan]")
+	a.Types("/model large")
+	a.Press("Enter")
+	a.Sees("▎[the model of the chat is now large]")
+	a.Types("/effort Some")
+	a.Press("Enter")
+	a.Sees("▎kubectl chat: changing the effort of chat triage:")
+	p.get(p.chat)
+	check.Equal(t, "mode and model", "Plan large", fmt.Sprint(p.chat.Spec.Mode, " ", p.chat.Spec.ModelConfigRef.Name))
+	a.Types("/fork")
+	a.Press("Enter")
+	a.Sees("created]")
+	fork := find(p, "a fork exists", &v1beta1.ChatList{}, func(c *v1beta1.Chat) bool { return c.Spec.Fork != nil })
+	a.Sees("▎[chat.parley.dev/" + fork.Name + " created]")
+	a.Types("a draft")
+	a.Press("C-l")
+	a.Sees("▎"+fork.Name+"\n", "▎triage  Answered", "Enter switches to the chat")
+	there, back := "Down", "Up" // Both have changed in the same second.
+	if list := a.Screen(); strings.Index(list, fork.Name) < strings.Index(list, "▎triage  ") {
+		there, back = back, there
+	}
+	a.Press(there, "Enter")
+	a.Sees("▎" + fork.Name + ":")
+	a.Press("C-l")
+	a.Sees("Enter switches to the chat")
+	a.Press(back, "Enter")
+	a.Sees("▎triage: ", "▎> a draft")
+	a.Press("C-u")
+	a.Press("C-d")
+	a.Ends(exitDone)
+}
+
+func TestQueuedMessageIsHeldAndNotOverwritten(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write("waits", "And then?")
+	p.chat.Status.Queue = []v1beta1.QueuedMessage{{Name: "waits"}}
+	p.updateStatus(p.chat)
+	a := p.opens()
+	a.Sees("▎> And then? [queued]")
+	a.Press("Tab", "e")
+	a.Sees("Enter changes the queued message", "\n▎> And then?\n")
+	m := &v1beta1.ChatMessage{ObjectMeta: p.meta("waits")}
+	eventually(t, "it is held", func() bool { p.get(m); return m.Annotations[v1beta1.AnnotationHoldUntil] != "" })
+	m.Spec.Content = "Do not delete anything!"
+	p.update(m)
+	a.Types("!")
+	a.Press("Enter")
+	a.Sees("message waits was changed meanwhile, and is not edited", "▎> And then?!")
+	check.Equal(t, "text", "Do not delete anything!", p.content(m))
+	a.Press("C-c", "C-c")
+	a.Ends(exitDone)
+	check.Equal(t, "text", "Do not delete anything!", p.content(m))
+	check.Equal(t, "held", "", m.Annotations[v1beta1.AnnotationHoldUntil])
+}
+
+func TestPlainConversationPrintsLines(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "why?")
+	a := p.sits("send", "triage", "--plain")
+	a.sees("ctrl-D leaves]")
+	a.types("how are you?\n")
+	m := p.sent()
+	check.Equal(t, "sent", "how are you?", m.Spec.Content)
+	p.begin(m)
+	p.answer(m, "fine\x1b[2J\n▎> bye")
+	a.sees(`fine\u001b[2J` + "\r\n" + `\u258e> bye` + "\r\n")
+	a.types("/interrupt\n")
+	p.annotated(v1beta1.AnnotationInterrupt)
+	a.types(leave)
+	a.ends(exitDone)
+	if shown := a.seen.String(); strings.Contains(shown, "why?") {
+		t.Errorf("it shows %q", shown)
+	}
+}
+
+// texts returns what people have written, in the order in which it was created.
+func (p *person) texts() (texts []string) {
+	p.t.Helper()
+	all := &v1beta1.ChatMessageList{}
+	check.OK(p.t, p.c.List(p.t.Context(), all, client.InNamespace(p.namespace)))
+	slices.SortFunc(all.Items, func(a, b v1beta1.ChatMessage) int {
+		return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)),
+			cmp.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	for i := range all.Items {
+		texts = append(texts, all.Items[i].Spec.Content)
+	}
+	return texts
+}
+
+func TestLeavingSendsWhatWasTypedInOrder(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	plain := p.sits("send", "triage", "--plain")
+	plain.sees("ctrl-D leaves]")
+	plain.types("line 0\nline 1\nline 2\nline 3\n" + leave)
+	plain.ends(exitDone)
+	check.Equal(t, "sent", "[line 0 line 1 line 2 line 3]", fmt.Sprint(p.texts()))
+	a := p.opens()
+	a.Sees("ctrl-D leaves")
+	a.Press("4", "Enter", "5", "Enter", "6", "Enter", "C-d")
+	a.Ends(exitDone)
+	check.Equal(t, "sent", "[line 0 line 1 line 2 line 3 4 5 6]", fmt.Sprint(p.texts()))
 }
 
 func TestApprovalShowsTheCallAndAsks(t *testing.T) {
@@ -209,6 +384,15 @@ func TestNobodyIsAskedWhoHasAgreed(t *testing.T) {
 	a := p.sits("delete", "triage", "--yes")
 	a.ends(exitDone)
 	a.sees("chat.parley.dev/triage deleted")
+}
+
+// opens starts the conversation with the chat on a screen, with variables of the environment.
+func (p *person) opens(variables ...string) *tmux.Terminal {
+	p.t.Helper()
+	program, err := os.Executable()
+	check.OK(p.t, err)
+	return tmux.Start(p.t, append(variables, asProgram+"=1"), program, "--kubeconfig", p.files["token"], "--gateway",
+		p.gateway, "send", "triage")
 }
 
 // typist is a person at a terminal with the plug-in.

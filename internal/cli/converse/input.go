@@ -1,0 +1,309 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/text/printable"
+)
+
+// maxInput is the most lines of the input that are shown, and maxLines the most that it has.
+const maxInput, maxLines = 6, 10000
+
+// target is what the input is for: a call that it answers, or a queued message that it replaces; else a message.
+type target struct {
+	call   *v1beta1.PendingToolCall
+	queued *v1beta1.ChatMessage
+}
+
+// key identifies the target among drafts. An edit of a message that was changed meanwhile has another one.
+func (t target) key() string {
+	switch {
+	case t.call != nil:
+		return "answer " + t.call.ID + " " + t.call.Digest
+	case t.queued != nil:
+		return fmt.Sprint("edit ", t.queued.Name, " ", t.queued.UID, " ", t.queued.Generation)
+	}
+	return ""
+}
+
+// command is what a person types in place of a message. argument describes what it takes, if it takes something.
+type command struct{ name, argument string }
+
+// commands are those of the page.
+var commands = []command{
+	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""}, {"fork", ""},
+}
+
+// newInput returns an empty input.
+func newInput() textarea.Model {
+	input := textarea.New()
+	input.Prompt = terminal.Mark + "> "
+	input.ShowLineNumbers = false
+	input.DynamicHeight, input.MaxHeight, input.MaxContentHeight = true, maxInput, maxLines
+	input.CharLimit = v1beta1.MaxContentBytes
+	input.SetStyles(textarea.Styles{})
+	input.SetVirtualCursor(false)
+	input.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("alt+enter", "ctrl+j", "shift+enter"))
+	input.Focus()
+	return input
+}
+
+// lineBreaks are those that terminals paste.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// paste adds a text to the input, which cannot have every text.
+func (m *model) paste(text string) {
+	if m.browsing || m.list.open || m.leaving {
+		return
+	}
+	text = lineBreaks.Replace(text)
+	m.input, _ = m.input.Update(tea.PasteMsg{Content: text})
+	if !strings.Contains(m.input.Value(), text) {
+		m.notice = fmt.Sprintf("[the paste was changed: tabs are spaces, control characters are removed, and a text has at "+
+			"most %d lines and %d characters]", maxLines, v1beta1.MaxContentBytes)
+	}
+}
+
+var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
+
+// aim has the input answer a call, replace a message, or be a message. What was typed for something else is kept.
+func (m *model) aim(at target) tea.Cmd {
+	m.keepDraft()
+	m.browsing, m.pane.selected = false, ""
+	cmd := m.endHold()
+	m.setTarget(at)
+	m.showDraft()
+	return cmd
+}
+
+// keepDraft keeps what was typed.
+func (m *model) keepDraft() {
+	text := m.history.reset(m.input.Value())
+	if strings.TrimSpace(text) != "" && (m.target.queued == nil || text != m.target.queued.Spec.Content) {
+		m.drafts[m.target.key()] = text
+	}
+}
+
+// showDraft shows what was typed earlier for the target.
+func (m *model) showDraft() {
+	key := m.target.key()
+	m.input.SetValue(m.drafts[key])
+	delete(m.drafts, key)
+}
+
+// setTarget sets what the input is for. The chat does not start a message while it is edited.
+func (m *model) setTarget(at target) {
+	if m.target = at; at.queued != nil && !m.leaving {
+		m.release = m.actions.Hold(m.ctx, at.queued)
+	}
+}
+
+// endHold releases the message that is edited.
+func (m *model) endHold() tea.Cmd {
+	release := m.release
+	if m.release = nil; release == nil {
+		return nil
+	}
+	return m.request(func() outcome {
+		release()
+		return outcome{}
+	})
+}
+
+// enter sends what was typed.
+func (m *model) enter() tea.Cmd {
+	text, at, release := m.input.Value(), m.target, m.release
+	if at.queued == nil {
+		text = strings.TrimSpace(text)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if at.call == nil {
+		m.history.add(text)
+	}
+	m.notice, m.target, m.release = "", target{}, nil
+	m.input.Reset()
+	m.showDraft()
+	switch {
+	case at.call != nil:
+		return m.decide(*at.call, v1beta1.DecisionApprove, text)
+	case at.queued != nil:
+		return m.request(func() outcome {
+			err := m.actions.Edit(m.ctx, at.queued, text)
+			release()
+			return outcome{words: "[the message was changed]", err: err, text: text, target: at}
+		})
+	}
+	if words := slash.FindStringSubmatch(text); words != nil {
+		if cmd, known := m.command(words[1], words[2]); known {
+			return cmd
+		}
+	}
+	return m.send(text)
+}
+
+func (m *model) send(text string) tea.Cmd {
+	name := m.actions.NewName()
+	m.turn.sent, m.turn.text = name, text // From now on keys interrupt: the turn may begin before the API server answers.
+	m.pane.scrolled = false
+	return m.requestInOrder(func() outcome {
+		err := m.actions.Send(m.ctx, name, text)
+		return outcome{name: name, text: text, err: err, sent: err == nil}
+	})
+}
+
+// await waits until the chat has a message that was sent, or refuses it.
+func (m *model) await(name, text string) tea.Cmd {
+	return func() tea.Msg {
+		if err := m.actions.Await(m.ctx, name); err != nil {
+			return outcome{name: name, text: text, err: err}
+		}
+		return nil
+	}
+}
+
+// request makes a request, which a person who leaves waits for.
+func (m *model) request(do func() outcome) tea.Cmd {
+	m.open++
+	return func() tea.Msg {
+		o := do()
+		o.request = true
+		return o
+	}
+}
+
+// requestInOrder makes a request after those before it.
+func (m *model) requestInOrder(do func() outcome) tea.Cmd {
+	m.inOrder = append(m.inOrder, m.request(func() outcome {
+		o := do()
+		o.inOrder = true
+		return o
+	}))
+	if len(m.inOrder) > 1 {
+		return nil
+	}
+	return m.inOrder[0]
+}
+
+// command does what a command says. A text that is no known command is a message.
+func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
+	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
+	switch {
+	case name == "help":
+		var words []string
+		for _, c := range commands {
+			words = append(words, strings.TrimSpace("/"+c.name+" "+c.argument))
+		}
+		m.notice = "[" + strings.Join(words, ", ") + "; the lowest line shows the keys]"
+	case i < 0:
+		return nil, false
+	case (argument == "") != (commands[i].argument == ""):
+		m.notice = strings.TrimSpace("type /" + name + " " + commands[i].argument)
+	default:
+		m.notice = "[/" + name + " is being done]"
+		return m.requestInOrder(func() outcome {
+			words, err := m.actions.Command(m.ctx, name, argument)
+			return outcome{words: "[" + words + "]", err: err}
+		}), true
+	}
+	return nil, true
+}
+
+// editQueued puts the selected message of the queue into the input.
+func (m *model) editQueued() tea.Cmd {
+	it := m.pane.selection()
+	if it == nil || it.queued == "" {
+		return nil
+	}
+	message := it.queued
+	if m.target.queued != nil && m.target.queued.Name == message {
+		m.browsing, m.pane.selected = false, ""
+		return nil
+	}
+	return func() tea.Msg {
+		read, err := m.actions.Read(m.ctx, message)
+		if err != nil {
+			return outcome{err: err}
+		}
+		return read
+	}
+}
+
+// showQueued puts a message into the input that was read for that, unless the person does something else now.
+func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
+	if !m.browsing || m.list.open || m.leaving {
+		return nil
+	}
+	text, probe := read.Spec.Content, newInput()
+	probe.SetWidth(m.width)
+	probe.SetValue(text)
+	if probe.Value() != text || terminal.Unmarked(printable.Escape(text)) != text {
+		m.notice = fmt.Sprintf("[the input cannot show the text as it is: edit it with kubectl chat edit %s %s]", m.name,
+			read.Name)
+		return nil
+	}
+	cmd := m.aim(target{queued: read})
+	if m.input.Value() == "" {
+		m.input.SetValue(text)
+	}
+	return cmd
+}
+
+// history holds the texts that were sent, and what is typed below them.
+type history struct {
+	texts []string
+	draft string
+	// back is how many texts above the draft the input shows.
+	back int
+}
+
+func (h *history) add(text string) {
+	if h.back > 0 && h.draft != "" {
+		h.texts = append(h.texts, h.draft)
+	}
+	h.texts, h.draft, h.back = append(h.texts, text), "", 0
+}
+
+// reset ends a recall. It returns the draft: the text of the input, unless that is a recalled one.
+func (h *history) reset(text string) (draft string) {
+	if h.back > 0 && text == h.texts[len(h.texts)-h.back] {
+		text = h.draft
+	}
+	h.draft, h.back = "", 0
+	return text
+}
+
+// recall shows the text before or behind the one that the input shows, when its first or last line is left. It reports
+// whether there is such a text.
+func (h *history) recall(input *textarea.Model, name string) bool {
+	back, last := h.back+1, 0
+	if name == "down" {
+		back, last = h.back-1, input.LineCount()-1
+	}
+	if input.Line() != last || back < 0 || back > len(h.texts) {
+		return false
+	}
+	if h.back == 0 {
+		h.draft = input.Value()
+	}
+	h.back = back
+	text := h.draft
+	if back > 0 {
+		text = h.texts[len(h.texts)-back]
+	}
+	input.SetValue(text)
+	return true
+}

@@ -1,0 +1,102 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"strings"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+)
+
+// item is a part of the conversation that is rendered on its own: a text, a call, or lines of the plug-in.
+type item struct {
+	// key identifies what can be selected; empty for the rest.
+	key string
+	// prose is a text in Markdown, and own holds lines as the plug-in prints them.
+	prose string
+	own   []string
+	// fold is what folds to one line.
+	fold *fold
+	// pending is a call that waits for a decision, input or a result.
+	pending *v1beta1.PendingToolCall
+	// queued is the name of a message that waits in the queue.
+	queued string
+
+	// rendered holds the lines for a width and a state.
+	rendered []string
+	width    int
+	open     bool
+}
+
+// fold is a call, or reasoning. Its texts are of others.
+type fold struct {
+	head, result string
+	detail       func() []string
+}
+
+// lines returns the lines of the item. They are rendered once for a width and a state.
+func (it *item) lines(width int, open bool) []string {
+	if it.rendered == nil || it.width != width || it.open != open {
+		it.rendered, it.width, it.open = it.render(width, open), width, open
+	}
+	return it.rendered
+}
+
+func (it *item) render(width int, open bool) (lines []string) {
+	switch {
+	case it.prose != "":
+		return append(prose(it.prose, width), "")
+	case it.fold != nil:
+		return it.fold.render(width, open)
+	case it.pending != nil:
+		return renderPending(it.pending, width)
+	}
+	for _, line := range it.own {
+		line = strings.ReplaceAll(line, "\t", "    ")
+		if strings.HasPrefix(line, terminal.Mark) {
+			lines = append(lines, own(line, width, wrap)...)
+		} else { // It is text of others, as in an earlier conversation.
+			lines = append(lines, wrap(line, width)...)
+		}
+	}
+	return lines
+}
+
+func (f *fold) render(width int, open bool) []string {
+	sign := "▸ "
+	if open {
+		sign = "▾ "
+	}
+	line := terminal.Mark + sign + terminal.EscapeLine(f.head)
+	if f.result != "" {
+		line += " -> " + terminal.EscapeLine(f.result)
+	}
+	lines := []string{ownStyle.Render(clip(line, width))}
+	if !open {
+		return lines
+	}
+	for _, text := range f.detail() {
+		for _, part := range wrapExactly(escape(text), max(1, width-3)) {
+			lines = append(lines, ownStyle.Render(terminal.Mark+"| ")+faintStyle.Render(part))
+		}
+	}
+	return lines
+}
+
+// hints are the keys for what a pending call needs.
+var hints = map[render.Need]string{
+	render.NeedsApproval: "[needs approval: a approves, d denies]",
+	render.NeedsInput:    "[asks for input: r answers, d denies]",
+	render.NeedsResult:   "[needs a result: kubectl chat answer]",
+}
+
+// renderPending shows all of a call, and never less: it is what people decide about.
+func renderPending(call *v1beta1.PendingToolCall, width int) (lines []string) {
+	for _, line := range render.DescribeCall(call) {
+		lines = append(lines, own(terminal.Mark+"  "+terminal.EscapeLine(line), width, wrapExactly)...)
+	}
+	return append(lines, own(terminal.Mark+"  "+hints[render.NeedOf(call)], width, wrap)...)
+}

@@ -1,0 +1,203 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+
+	tea "charm.land/bubbletea/v2"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/render"
+)
+
+// keysLine says which keys act now.
+func (m *model) keysLine() string {
+	switch {
+	case m.leaving:
+		return "leaving after the last request; ctrl-C leaves at once"
+	case m.warned == "ctrl+c" && m.turn.busy():
+		return "interrupting; ctrl-C again leaves"
+	case m.warned == "ctrl+c":
+		return "ctrl-C again, or ctrl-D in an empty line, leaves"
+	case m.warned == "esc":
+		return "Esc again interrupts the turn"
+	case m.list.open:
+		return "Up, Down select, Enter switches to the chat, Esc returns"
+	case m.target.call != nil:
+		return "Enter answers call " + m.target.call.ID + ", Esc returns"
+	case m.target.queued != nil:
+		return "Enter changes the queued message, Esc returns"
+	case m.browsing:
+		return "Up, Down select, Enter opens, a approves, d denies, r answers, e edits"
+	}
+	return "Enter sends, Tab selects, PgUp scrolls, Esc twice interrupts, ctrl-D leaves"
+}
+
+// press handles a key.
+func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
+	name, before := k.String(), m.warned
+	if m.leaving {
+		if name == "ctrl+c" {
+			return tea.Quit
+		}
+		return nil
+	}
+	m.warned = ""
+	switch name {
+	case "ctrl+c":
+		return m.interruptOrLeave(before)
+	case "pgup":
+		m.shownPane().scroll(1 - m.pane.height)
+	case "pgdown":
+		m.shownPane().scroll(m.pane.height - 1)
+	default:
+		switch {
+		case m.list.open:
+			return m.choose(m.list.press(name))
+		case name == "ctrl+l":
+			return openList(m.ctx, m.actions)
+		case m.browsing:
+			return m.browse(name)
+		}
+		return m.edit(k, name, before)
+	}
+	return nil
+}
+
+// interruptOrLeave interrupts the turn under way the first time, and leaves the second time.
+func (m *model) interruptOrLeave(before string) tea.Cmd {
+	m.warned = "ctrl+c"
+	switch {
+	case before == "ctrl+c":
+		return m.leave()
+	case m.turn.busy():
+		return m.interrupt()
+	}
+	return nil
+}
+
+// leave ends the program once all requests are made.
+func (m *model) leave() tea.Cmd {
+	m.leaving = true
+	cmd := m.endHold()
+	if m.open > 0 {
+		return cmd
+	}
+	return tea.Quit
+}
+
+// openList reads the chats, which opens the list.
+func openList(ctx context.Context, actions Chat) tea.Cmd {
+	return func() tea.Msg {
+		chats, err := actions.Chats(ctx)
+		if err != nil {
+			return outcome{err: err}
+		}
+		return chats
+	}
+}
+
+// choose leaves for another chat.
+func (m *model) choose(chat string) tea.Cmd {
+	if chat == "" || chat == m.name {
+		return nil
+	}
+	m.next = chat
+	return m.leave()
+}
+
+func (m *model) interrupt() tea.Cmd {
+	return m.request(func() outcome { return outcome{interrupts: true, err: m.actions.Interrupt(m.ctx)} })
+}
+
+// edit handles a key of the input.
+func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
+	switch name {
+	case "enter":
+		return m.enter()
+	case "esc":
+		return m.escape(before)
+	case "tab":
+		m.browsing = true
+		m.pane.selectFirst()
+		return nil
+	case "ctrl+d":
+		if m.input.Value() == "" {
+			return m.leave()
+		}
+	case "up", "down":
+		if m.target.call == nil && m.history.recall(&m.input, name) {
+			return nil
+		}
+	}
+	m.input, cmd = m.input.Update(k)
+	return cmd
+}
+
+// escape returns to the message from an answer to a call or a change of a message, or interrupts the turn under way the
+// second time.
+func (m *model) escape(before string) tea.Cmd {
+	switch {
+	case m.target != target{}:
+		return m.aim(target{})
+	case !m.turn.busy():
+	case before == "esc":
+		return m.interrupt()
+	default:
+		m.warned = "esc"
+	}
+	return nil
+}
+
+// browse handles a key while items are selected.
+func (m *model) browse(name string) tea.Cmd {
+	m.notice = ""
+	switch name {
+	case "ctrl+d":
+		return m.leave()
+	case "up", "k", "shift+tab":
+		m.pane.move(-1)
+	case "down", "j", "tab":
+		m.pane.move(1)
+	case "esc", "i":
+		m.browsing, m.pane.selected = false, ""
+	case "enter", "space":
+		m.pane.toggle()
+	case "a", "d", "r":
+		return m.judge(name)
+	case "e":
+		return m.editQueued()
+	}
+	return nil
+}
+
+// judge decides about the selected call. It is only approved or answered after the person has seen all of it.
+func (m *model) judge(name string) tea.Cmd {
+	it := m.pane.selection()
+	if it == nil || it.pending == nil {
+		return nil
+	}
+	call, need := *it.pending, render.NeedOf(it.pending)
+	switch {
+	case name == "d" && need != render.NeedsResult:
+		return m.decide(call, v1beta1.DecisionDeny, "")
+	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput:
+	case !m.pane.wasRead(it):
+		m.notice = "[read the call to its end first: PgDn scrolls]"
+	case name == "a":
+		return m.decide(call, v1beta1.DecisionApprove, "")
+	default:
+		return m.aim(target{call: &call})
+	}
+	return nil
+}
+
+// decide decides about a call. An input that is refused returns to the line, as the answer to that call.
+func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) tea.Cmd {
+	return m.request(func() outcome {
+		return outcome{words: "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]",
+			err: m.actions.Decide(m.ctx, call, decision, input), text: input, target: target{call: &call}}
+	})
+}

@@ -1,0 +1,276 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+)
+
+// model is what the screen shows.
+type model struct {
+	ctx      context.Context //nolint:containedctx // Commands of bubbletea have no other.
+	actions  Chat
+	name     string
+	arrivals <-chan arrival
+
+	transcript transcript
+	// items are those of the transcript since the last event.
+	items   []*item
+	pane    pane
+	input   textarea.Model
+	history history
+	target  target
+	// drafts holds what was typed and is not in the input, by the key of its target.
+	drafts map[string]string
+	// release ends the hold of the message that is edited; nil if there is none.
+	release func()
+	list    chatList
+	turn    turn
+	// browsing is true while keys are for the items.
+	browsing bool
+
+	// warned is the key that was pressed once and acts when it is pressed again.
+	warned string
+	// notice is what became of the last key, and lost why the chat is out of reach.
+	notice string
+	lost   error
+	// open is how many requests are not done; leaving waits for them. inOrder holds those that are done one after another,
+	// so that messages keep their order; the first one runs.
+	open    int
+	inOrder []tea.Cmd
+	leaving bool
+	// ended is why there are no more events, and next the chat that the person wants to see next.
+	ended error
+	next  string
+
+	width, height int
+	screen        []string
+}
+
+func newModel(ctx context.Context, actions Chat, name string) *model {
+	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(), list: chatList{pane: newPane()},
+		input: newInput(), drafts: map[string]string{}, width: 80, height: 24}
+	m.layout()
+	return m
+}
+
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd { return listen(m.ctx, m.arrivals) }
+
+// listen waits for what arrives, and takes all that has.
+func listen(ctx context.Context, arrivals <-chan arrival) tea.Cmd {
+	return func() tea.Msg {
+		var batch []arrival
+		select {
+		case a := <-arrivals:
+			batch = append(batch, a)
+		case <-ctx.Done():
+			return nil
+		}
+		for len(batch) < cap(arrivals) {
+			select {
+			case a := <-arrivals:
+				batch = append(batch, a)
+			default:
+				return batch
+			}
+		}
+		return batch
+	}
+}
+
+// outcome is what became of a request.
+type outcome struct {
+	// words describe what was done, and err why it was not.
+	words string
+	err   error
+	// text returns to the input after an error, for what it was. name is that of its message.
+	name, text string
+	target     target
+	interrupts bool
+	// sent is true for a message that was created, and may still be refused.
+	sent bool
+	// request is true for a request that leaving waits for, and inOrder for one that others wait for.
+	request, inOrder bool
+}
+
+// Update implements tea.Model.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case []arrival:
+		cmd = m.arrive(msg)
+	case outcome:
+		cmd = m.finish(msg)
+	case *v1beta1.ChatMessage:
+		cmd = m.showQueued(msg)
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		cmd = m.press(msg)
+	case []Listed:
+		m.list.show(msg, m.name)
+	case tea.MouseWheelMsg:
+		m.shownPane().wheel(msg.Button)
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	default:
+		if !m.browsing {
+			m.input, cmd = m.input.Update(msg)
+		}
+	}
+	m.layout()
+	return m, cmd
+}
+
+// arrive takes events. It leaves behind the last one.
+func (m *model) arrive(batch []arrival) tea.Cmd {
+	for _, a := range batch {
+		m.lost = a.lost
+		if a.lost != nil {
+			continue
+		}
+		if m.ended = a.err; m.ended == nil {
+			m.ended = m.event(a.event)
+		}
+		if m.ended != nil {
+			return m.leave()
+		}
+	}
+	m.items = m.transcript.items()
+	return listen(m.ctx, m.arrivals)
+}
+
+func (m *model) event(e stream.Event) error {
+	updates, err := m.transcript.chat.Updates(e)
+	idle := !m.turn.busy()
+	for _, u := range updates {
+		m.turn.observe(u)
+		m.transcript.take(u)
+	}
+	if idle && m.turn.busy() {
+		m.warned = "" // The key was pressed before this turn, and has not interrupted it.
+	}
+	if err == nil && e.Name == stream.EventDeleted {
+		err = cli.NotFoundError("the chat was deleted")
+	}
+	return err
+}
+
+// finish shows what became of a request.
+func (m *model) finish(o outcome) (next tea.Cmd) {
+	if o.inOrder {
+		if m.inOrder = m.inOrder[1:]; len(m.inOrder) > 0 {
+			next = m.inOrder[0]
+		}
+	}
+	if o.request {
+		m.open--
+	}
+	m.showOutcome(o)
+	switch {
+	case m.leaving && m.open == 0:
+		return tea.Quit
+	case o.sent:
+		return tea.Batch(next, m.await(o.name, o.text))
+	}
+	return next
+}
+
+// showOutcome shows what became of a request. A person stays where a text returns to the input.
+func (m *model) showOutcome(o outcome) {
+	if o.err == nil {
+		m.notice = cmp.Or(o.words, m.notice)
+		return
+	}
+	if m.leaving && m.ended == nil && !o.interrupts {
+		m.leaving, m.next = false, ""
+		m.setTarget(m.target)
+	}
+	m.turn.forget(o.name)
+	m.notice = fmt.Sprintf("kubectl chat: %v", o.err)
+	switch {
+	case o.text == "":
+	case m.input.Value() == "" && m.target == target{}:
+		m.input.SetValue(o.text)
+		m.setTarget(o.target)
+	case m.leaving:
+		m.drafts[cmp.Or(o.target.key(), o.name)] = o.text
+	case o.target.call != nil:
+		m.drafts[o.target.key()] = o.text
+		m.notice += "; r at the call shows what you wrote"
+	default:
+		m.notice += "; arrow up shows what you wrote"
+	}
+}
+
+// shownPane is the list of chats while that is open, else the conversation.
+func (m *model) shownPane() *pane {
+	if m.list.open {
+		return &m.list.pane
+	}
+	return &m.pane
+}
+
+// layout computes the screen. Only it renders items.
+func (m *model) layout() {
+	m.input.SetWidth(m.width)
+	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
+	notice := noticeLines(m.notice, m.width, m.height/3)
+	for _, p := range []*pane{&m.pane, &m.list.pane} {
+		p.resize(m.width, m.height-m.input.Height()-2-len(notice))
+	}
+	m.screen = append(m.shownPane().window(), notice...)
+	m.screen = append(m.screen, m.statusLine(), faintStyle.Render(clip(m.keysLine(), m.width)))
+}
+
+func noticeLines(notice string, width, most int) (lines []string) {
+	if notice != "" {
+		lines = own(terminal.Mark+terminal.EscapeLine(notice), width, wrap)
+	}
+	return lines[:min(len(lines), most)]
+}
+
+// statusLine says what the chat waits for, with its model and cost.
+func (m *model) statusLine() string {
+	left, right := "connecting", ""
+	if now := m.transcript.chat.Status; now != nil {
+		left, right = render.StatusLine(now), now.Model
+	}
+	if m.lost != nil {
+		left = fmt.Sprintf("the gateway is out of reach, and is asked again until it answers: %v", m.lost)
+	}
+	if costs := render.CostLine(m.transcript.costs); costs != "" {
+		right += " · " + costs
+	}
+	right = clip(" "+terminal.EscapeLine(right), m.width/2)
+	left = clip(terminal.Mark+terminal.EscapeLine(m.name+": "+left), m.width-lipgloss.Width(right))
+	space := strings.Repeat(" ", max(0, m.width-lipgloss.Width(left)-lipgloss.Width(right)))
+	return ownStyle.Render(left + space + right)
+}
+
+// View implements tea.Model.
+func (m *model) View() tea.View {
+	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + m.input.View())
+	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
+	if c := m.input.Cursor(); c != nil && !m.browsing && !m.list.open {
+		c.Y += len(m.screen)
+		v.Cursor = c
+	}
+	return v
+}

@@ -1,0 +1,132 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/internal/cli"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+)
+
+// lines is a conversation in plain lines: each line is a message, and the events of the chat are printed as they come.
+type lines struct {
+	*conversation
+
+	mu      sync.Mutex
+	printer *render.Printer
+	// open are requests and their verdicts, which the conversation waits for.
+	open sync.WaitGroup
+	// mine holds the messages that were typed here, which are on the screen already.
+	mine map[string]bool
+}
+
+// inLines talks to a chat until the person leaves or the chat is deleted.
+func (c *conversation) inLines(ctx context.Context) error {
+	within, leave := context.WithCancel(ctx)
+	defer leave()
+	l := &lines{conversation: c, printer: c.s.printer(c.chat), mine: map[string]bool{}}
+	l.printer.NotesFrom = -1
+	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way, ctrl-D leaves", c.chat)
+	err := l.follow(within, leave)
+	left := within.Err() != nil
+	l.mu.Lock()
+	leave() // No request begins from now on.
+	l.mu.Unlock()
+	l.open.Wait()
+	l.printer.EndLine()
+	if now := l.printer.Chat.Status; now != nil && now.Ready == metav1.ConditionUnknown {
+		l.printer.Note("the turn continues: %s shows it", c.s.command("tail", c.chat))
+	}
+	if left {
+		return context.Cause(ctx)
+	}
+	return terminal.DuringOutput(err)
+}
+
+// follow prints the events of the chat. It reads what is typed from the first one on, so that no part of a reply is
+// missed.
+func (l *lines) follow(ctx context.Context, leave func()) error {
+	read := sync.OnceFunc(func() { go l.read(ctx, leave) }) // It may wait for a line for ever.
+	for e, err := range l.from.Follow(ctx, l.s.Namespace, l.chat, false, l.outOfReach) {
+		if err == nil {
+			err = l.event(e)
+			read()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lines) outOfReach(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.printer.OutOfReach(err)
+}
+
+func (l *lines) event(e stream.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	updates, err := l.printer.Chat.Updates(e)
+	for _, u := range updates {
+		m, committed := u.(*stream.MessageCommitted)
+		l.printer.Show(u, !committed || !l.mine[m.Message.Name])
+	}
+	if err == nil && e.Name == stream.EventDeleted {
+		err = cli.NotFoundError("the chat was deleted")
+	}
+	return err
+}
+
+// read does what each line says, until ctrl-D.
+func (l *lines) read(ctx context.Context, leave func()) {
+	defer leave()
+	for in := bufio.NewReader(l.s.In); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if text := strings.TrimSpace(line); text != "" {
+			l.do(ctx, text)
+		}
+	}
+}
+
+// do does what a line says, unless the conversation has ended. The next line waits, so that messages keep their order.
+func (l *lines) do(ctx context.Context, text string) {
+	name := l.NewName()
+	l.mu.Lock()
+	if ctx.Err() != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.mine[name] = true
+	l.open.Add(1)
+	l.mu.Unlock()
+	defer l.open.Done()
+	var err error
+	if text == "/interrupt" {
+		err = l.Interrupt(ctx)
+	} else if err = l.Send(ctx, name, text); err == nil {
+		l.open.Go(func() { l.complain(l.Await(ctx, name)) })
+	}
+	l.complain(err)
+}
+
+func (l *lines) complain(err error) {
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.printer.Complain(err)
+	}
+}
