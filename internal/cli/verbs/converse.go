@@ -198,9 +198,15 @@ func (c *conversation) Read(ctx context.Context, message string) (*v1beta1.ChatM
 	return editableMessage(ctx, c.s, c.chat, message)
 }
 
-// Hold implements converse.Chat.
+// Hold implements converse.Chat. It does not wait for the request, as a person types meanwhile. If it fails, a message
+// that was started is not overwritten: Edit refuses that.
 func (c *conversation) Hold(ctx context.Context, message *v1beta1.ChatMessage) (release func()) {
-	return hold(ctx, c.s, message)
+	held := make(chan func(), 1)
+	go func() {
+		release, _ := hold(ctx, c.s, message)
+		held <- release
+	}()
+	return func() { (<-held)() }
 }
 
 // Edit implements converse.Chat.

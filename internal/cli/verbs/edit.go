@@ -121,9 +121,9 @@ func waits(ctx context.Context, s *session, m *v1beta1.ChatMessage) bool {
 	return err != nil || history.Waits(chat, now)
 }
 
-// hold keeps the chat from starting a message that waits, until release is called. Nothing cancels its requests: a hold
-// whose time is not known could not be released.
-func hold(ctx context.Context, s *session, m *v1beta1.ChatMessage) (release func()) {
+// hold keeps the chat from starting a message that waits, until release is called; err says why it may start anyway.
+// Nothing cancels its requests: a hold whose time is not known could not be released.
+func hold(ctx context.Context, s *session, m *v1beta1.ChatMessage) (release func(), err error) {
 	unstopped, until := context.WithoutCancel(ctx), ""
 	extend := func() error {
 		ctx, end := context.WithTimeout(unstopped, holdTimeout)
@@ -134,9 +134,7 @@ func hold(ctx context.Context, s *session, m *v1beta1.ChatMessage) (release func
 		}
 		return err
 	}
-	if err := extend(); err != nil {
-		_, _ = fmt.Fprintf(s.ErrOut, "message %s may be started while you edit it: %v\n", m.Name, err)
-	}
+	err = extend()
 	editing, end := context.WithCancel(ctx)
 	var extending sync.WaitGroup
 	extending.Go(func() {
@@ -150,14 +148,18 @@ func hold(ctx context.Context, s *session, m *v1beta1.ChatMessage) (release func
 		ctx, end := context.WithTimeout(unstopped, holdTimeout)
 		defer end()
 		_, _ = s.Messages().JSONPatch(ctx, m.Name, compose.Release(m, until)) // The hold expires.
-	}
+	}, err
 }
 
 // editInEditor opens an editor with the message and saves what a person writes.
 func editInEditor(ctx context.Context, s *session, m *v1beta1.ChatMessage) error {
 	waiting := waits(ctx, s, m)
 	if waiting {
-		defer hold(ctx, s, m)()
+		release, err := hold(ctx, s, m)
+		defer release()
+		if err != nil {
+			_, _ = fmt.Fprintf(s.ErrOut, "message %s may be started while you edit it: %v\n", m.Name, err)
+		}
 	}
 	file, err := os.CreateTemp("", "kubectl-chat-*.md")
 	if err != nil {
