@@ -46,13 +46,15 @@ func (it *item) lines(width int, open bool) []string {
 }
 
 func (it *item) render(width int, open bool) (lines []string) {
+	if it.pending != nil {
+		return renderPending(it.pending, width)
+	}
+	width = max(10, width)
 	switch {
 	case it.prose != "":
 		return append(prose(it.prose, width), "")
 	case it.fold != nil:
 		return it.fold.render(width, open)
-	case it.pending != nil:
-		return renderPending(it.pending, width)
 	}
 	for _, line := range it.own {
 		line = strings.ReplaceAll(line, "\t", "    ")
@@ -96,7 +98,7 @@ var hints = map[render.Need]string{
 // renderPending shows all of a call, and never less: it is what people decide about.
 func renderPending(call *v1beta1.PendingToolCall, width int) (lines []string) {
 	for _, line := range render.DescribeCall(call) {
-		lines = append(lines, own(terminal.Mark+"  "+terminal.EscapeLine(line), width, wrapExactly)...)
+		lines = append(lines, own(terminal.Mark+"  "+escapeUneven(terminal.EscapeLine(line)), width, wrapExactly)...)
 	}
 	return append(lines, own(terminal.Mark+"  "+hints[render.NeedOf(call)], width, wrap)...)
 }

@@ -39,7 +39,7 @@ func (p *pane) resize(width, height int) {
 	if width != p.width {
 		p.read = map[string]int{}
 	}
-	p.width, p.height = max(10, width), max(1, height)
+	p.width, p.height = max(1, width), max(1, height)
 }
 
 // wheel scrolls as the wheel of a mouse is turned.
@@ -109,8 +109,11 @@ func (p *pane) marked(i, skip int, shown []string) []string {
 	return shown
 }
 
-// wasRead reports whether all lines of an item were on the screen.
-func (p *pane) wasRead(it *item) bool { return p.read[it.key] >= len(it.lines(p.width, false)) }
+// wasRead reports whether all lines of an item were on the screen as a whole.
+func (p *pane) wasRead(it *item) bool {
+	lines := it.lines(p.width, false)
+	return p.read[it.key] >= len(lines) && fits(lines, p.width)
+}
 
 // selection returns the selected item; nil if there is none.
 func (p *pane) selection() *item {

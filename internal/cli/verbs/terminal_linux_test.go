@@ -98,7 +98,7 @@ func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
 	a := p.opens()
 	a.Sees("[needs approval: a approves, d denies]")
 	a.Press("a", "d", "BSpace", "BSpace", "Tab", "a")
-	a.Sees("▎  call_2 (current_time):", "▎[read the call to its end first: PgDn scrolls]")
+	a.Sees("▎  call_2 (current_time):", "▎[read the call to its end first: PgDn scrolls;")
 	a.Press("PageDown")
 	a.Press("PageDown", "PageDown", "PageDown")
 	a.Sees(`rm -r /"`, call.Digest[len(call.Digest)-6:])
