@@ -112,6 +112,10 @@ type outcome struct {
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
+	switch msg.(type) {
+	case tea.KeyPressMsg, tea.MouseWheelMsg:
+		m.pane.noteRead()
+	}
 	switch msg := msg.(type) {
 	case []arrival:
 		cmd = m.arrive(msg)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	xansi "github.com/charmbracelet/x/ansi"
@@ -75,6 +76,8 @@ func newScreen(t *testing.T) *screen {
 	does := &recorder{}
 	s := &screen{model: newModel(t.Context(), does, "triage"), t: t, does: does}
 	s.arrivals = make(chan arrival, 1)
+	now := time.Now()
+	s.pane.now = func() time.Time { now = now.Add(time.Second); return now }
 	s.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 	return s
 }

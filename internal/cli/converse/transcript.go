@@ -219,7 +219,7 @@ func (t *transcript) waiting() (items []*item) {
 	}
 	for i := range t.chat.Action.ToolCalls {
 		if call := &t.chat.Action.ToolCalls[i]; render.NeedOf(call) != render.NeedsNothing {
-			items = append(items, &item{key: "pending " + call.ID + " " + call.Digest, pending: call})
+			items = append(items, &item{key: fmt.Sprint("pending ", call.ID, call.ApprovalCause, call.CallDigest()), pending: call})
 		}
 	}
 	return items
