@@ -6,6 +6,7 @@ package converse
 import (
 	"strings"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -15,9 +16,10 @@ import (
 type item struct {
 	// key identifies what can be selected; empty for the rest.
 	key string
-	// prose is a text in Markdown, and own holds lines as the plug-in prints them.
+	// prose is a text in Markdown, and own holds lines as the plug-in prints them, of a note once it is shown.
 	prose string
 	own   []string
+	note  *stream.Note
 	// fold is what folds to one line.
 	fold *fold
 	// pending is a call that waits for a decision, input or a result.
@@ -55,6 +57,9 @@ func (it *item) render(width int, open bool) (lines []string) {
 		return append(prose(it.prose, width), "")
 	case it.fold != nil:
 		return it.fold.render(width, open)
+	}
+	if it.note != nil {
+		it.own = render.Lines(it.note)
 	}
 	for _, line := range it.own {
 		line = strings.ReplaceAll(line, "\t", "    ")
@@ -100,5 +105,9 @@ func renderPending(call *v1beta1.PendingToolCall, width int) (lines []string) {
 	for _, line := range render.DescribeCall(call) {
 		lines = append(lines, own(terminal.Mark+"  "+escapeUneven(terminal.EscapeLine(line)), width, wrapExactly)...)
 	}
-	return append(lines, own(terminal.Mark+"  "+hints[render.NeedOf(call)], width, wrap)...)
+	hint := hints[render.NeedOf(call)]
+	if cause := render.CauseOf(call); render.NeedOf(call) == render.NeedsApproval && cause != "" {
+		hint = strings.Replace(hint, "approval", "approval ("+cause+")", 1)
+	}
+	return append(lines, own(terminal.Mark+"  "+hint, width, wrap)...)
 }

@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -163,6 +164,9 @@ func (m *model) event(e stream.Event) error {
 	updates, err := m.transcript.chat.Updates(e)
 	for _, u := range updates {
 		m.turn.observe(u)
+		if reset, ok := u.(*client.Reset); ok {
+			m.notice = "[" + render.ResetWords(reset) + "]"
+		}
 		m.transcript.take(u)
 	}
 	if err == nil && e.Name == stream.EventDeleted {
