@@ -6,6 +6,7 @@ package converse
 import (
 	"strings"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -15,9 +16,10 @@ import (
 type item struct {
 	// key identifies what can be selected; empty for the rest.
 	key string
-	// prose is a text in Markdown, and own holds lines as the plug-in prints them.
+	// prose is a text in Markdown, and own holds lines as the plug-in prints them, of a note once it is shown.
 	prose string
 	own   []string
+	note  *stream.Note
 	// fold is what folds to one line.
 	fold *fold
 	// pending is a call that waits for a decision, input or a result.
@@ -46,13 +48,18 @@ func (it *item) lines(width int, open bool) []string {
 }
 
 func (it *item) render(width int, open bool) (lines []string) {
+	if it.pending != nil {
+		return renderPending(it.pending, width)
+	}
+	width = max(10, width)
 	switch {
 	case it.prose != "":
 		return append(prose(it.prose, width), "")
 	case it.fold != nil:
 		return it.fold.render(width, open)
-	case it.pending != nil:
-		return renderPending(it.pending, width)
+	}
+	if it.note != nil {
+		it.own = render.Lines(it.note)
 	}
 	for _, line := range it.own {
 		line = strings.ReplaceAll(line, "\t", "    ")
@@ -96,7 +103,11 @@ var hints = map[render.Need]string{
 // renderPending shows all of a call, and never less: it is what people decide about.
 func renderPending(call *v1beta1.PendingToolCall, width int) (lines []string) {
 	for _, line := range render.DescribeCall(call) {
-		lines = append(lines, own(terminal.Mark+"  "+terminal.EscapeLine(line), width, wrapExactly)...)
+		lines = append(lines, own(terminal.Mark+"  "+escapeUneven(terminal.EscapeLine(line)), width, wrapExactly)...)
 	}
-	return append(lines, own(terminal.Mark+"  "+hints[render.NeedOf(call)], width, wrap)...)
+	hint := hints[render.NeedOf(call)]
+	if cause := render.CauseOf(call); render.NeedOf(call) == render.NeedsApproval && cause != "" {
+		hint = strings.Replace(hint, "approval", "approval ("+cause+")", 1)
+	}
+	return append(lines, own(terminal.Mark+"  "+hint, width, wrap)...)
 }

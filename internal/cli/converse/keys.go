@@ -185,7 +185,7 @@ func (m *model) judge(name string) tea.Cmd {
 		return m.decide(call, v1beta1.DecisionDeny, "")
 	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput:
 	case !m.pane.wasRead(it):
-		m.notice = "[read the call to its end first: PgDn scrolls]"
+		m.notice = "[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]"
 	case name == "a":
 		return m.decide(call, v1beta1.DecisionApprove, "")
 	default:

@@ -13,9 +13,11 @@ import (
 	"charm.land/lipgloss/v2"
 	xansi "github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
+	parse "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
 	"parley.dev/parley/internal/cli/terminal"
@@ -32,11 +34,20 @@ var ampersands = strings.NewReplacer(ampersand, "&", "%EE%80%80", "&")
 // hyperlink matches what makes a link of a text in terminals that know it. The address stands next to the text instead.
 var hyperlink = regexp.MustCompile(`\x1b\]8;[^\x07\x1b]*(?:\x07|\x1b\\)`)
 
+// maxMarkdown is the most bytes of a text that are rendered as Markdown, and maxDepth how deep its nodes are nested.
+// The time grows with the cube of the depth, and keys wait for it. Other texts are shown as they are.
+const maxMarkdown, maxDepth = 16 << 10, 20
+
 // prose renders Markdown of others for a terminal of that width.
 func prose(text string, width int) []string {
-	safe := strings.ReplaceAll(escape(text), "&", ampersand)
+	source := []byte(strings.ReplaceAll(escape(text), "&", ampersand))
+	if len(source) > maxMarkdown {
+		return wrap(escape(text), width)
+	}
+	md := newMarkdown(width)
+	parsed := md.Parser().Parse(parse.NewReader(source))
 	var b bytes.Buffer
-	if err := newMarkdown(width).Convert([]byte(safe), &b); err != nil {
+	if isDeep(parsed) || md.Renderer().Render(&b, source, parsed) != nil {
 		return wrap(escape(text), width)
 	}
 	shown := ampersands.Replace(hyperlink.ReplaceAllString(b.String(), ""))
@@ -45,6 +56,21 @@ func prose(text string, width int) []string {
 		lines = lines[:len(lines)-1]
 	}
 	return lines
+}
+
+// isDeep reports whether nodes are nested more than maxDepth deep.
+func isDeep(parsed ast.Node) bool {
+	depth, deep := 0, false
+	_ = ast.Walk(parsed, func(_ ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			depth--
+			return ast.WalkContinue, nil
+		}
+		depth++
+		deep = deep || depth > maxDepth
+		return ast.WalkContinue, nil
+	})
+	return deep
 }
 
 // escape escapes text of others, and makes the width of each character known.

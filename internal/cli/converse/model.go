@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -112,6 +113,10 @@ type outcome struct {
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
+	switch msg.(type) {
+	case tea.KeyPressMsg, tea.MouseWheelMsg:
+		m.pane.noteRead()
+	}
 	switch msg := msg.(type) {
 	case []arrival:
 		cmd = m.arrive(msg)
@@ -161,6 +166,9 @@ func (m *model) event(e stream.Event) error {
 	idle := !m.turn.busy()
 	for _, u := range updates {
 		m.turn.observe(u)
+		if reset, ok := u.(*client.Reset); ok {
+			m.notice = "[" + render.ResetWords(reset) + "]"
+		}
 		m.transcript.take(u)
 	}
 	if idle && m.turn.busy() {

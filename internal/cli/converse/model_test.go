@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	xansi "github.com/charmbracelet/x/ansi"
@@ -88,6 +89,8 @@ func newScreen(t *testing.T) *screen {
 	does := &recorder{}
 	s := &screen{model: newModel(t.Context(), does, "triage"), t: t, does: does}
 	s.arrivals = make(chan arrival, 1)
+	now := time.Now()
+	s.pane.now = func() time.Time { now = now.Add(time.Second); return now }
 	s.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
 	return s
 }
@@ -350,6 +353,36 @@ func TestApprovalNeedsTheWholeCallRead(t *testing.T) {
 	s.press(pageDown, pageDown, pageDown, keyA)
 	s.shows(`rm x"`, "▎[call c1 (execute) was approved]")
 	check.Equal(t, "asked", "Approve "+call.Digest+" ", strings.Join(s.does.asked, ","))
+}
+
+// painted is what bubbletea paints in a terminal that adds up the widths of characters, as most do.
+func (s *screen) painted() string {
+	lines := strings.Split(s.View().Content, "\n")
+	for i := range lines {
+		lines[i], _, _ = strings.Cut(xansi.HardwrapWc(lines[i], s.width, true), "\n")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Security (a hostile model): cannot push a part of a call beyond the edge of the terminal, and have it approved.
+func TestCallIsPaintedWholeOrNotApproved(t *testing.T) {
+	for name, filler := range map[string]string{
+		"joined": "👩" + strings.Repeat("\u200d👩", 60), "tones": strings.Repeat("👍🏽", 60),
+		"variants": strings.Repeat("❤\ufe0f", 90), "conjuncts": strings.Repeat("स्ते", 90),
+	} {
+		for _, width := range []int{6, 80} {
+			s := newScreen(t)
+			s.Update(tea.WindowSizeMsg{Width: width, Height: 400})
+			s.takes(waits(v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval,
+				Input: `{"command":"` + filler + `; rm"}`}))
+			s.press(tab)
+			seen := strings.Contains(s.painted(), "rm")
+			s.press(keyA)
+			if approved := len(s.does.asked) > 0; approved && !seen || !approved && width == 80 {
+				t.Errorf("%s at width %d: rm is on the screen: %v, approved: %v", name, width, seen, approved)
+			}
+		}
+	}
 }
 
 func TestChangedOrResizedCallIsReadAgain(t *testing.T) {

@@ -5,6 +5,7 @@ package converse
 
 import (
 	"slices"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	xansi "github.com/charmbracelet/x/ansi"
@@ -24,12 +25,27 @@ type pane struct {
 	selected string
 	// opened holds the keys of the items that are unfolded.
 	opened map[string]bool
-	// read holds how many lines of a pending call, from the first, were on the screen.
-	read map[string]int
+	// shown holds the lines of pending calls that are on the screen, and read what a person can have read of them.
+	shown map[string]span
+	read  map[string]reading
+	now   func() time.Time
 }
 
+// span is a range of lines.
+type span struct{ from, to int }
+
+// reading is since when a call is shown, and how many of its lines, from the first, were there when a key was pressed.
+type reading struct {
+	since time.Time
+	lines int
+}
+
+// readTime is how long a call is shown before a key can approve it. A key that comes sooner is meant for what was there
+// before.
+const readTime = 500 * time.Millisecond
+
 func newPane() pane {
-	return pane{width: 80, height: 20, opened: map[string]bool{}, read: map[string]int{}}
+	return pane{width: 80, height: 20, opened: map[string]bool{}, read: map[string]reading{}, now: time.Now}
 }
 
 func (p *pane) lines(i int) []string { return p.items[i].lines(p.width, p.opened[p.items[i].key]) }
@@ -37,9 +53,9 @@ func (p *pane) lines(i int) []string { return p.items[i].lines(p.width, p.opened
 // resize sets the size. A pending call has other lines then.
 func (p *pane) resize(width, height int) {
 	if width != p.width {
-		p.read = map[string]int{}
+		p.shown, p.read = nil, map[string]reading{}
 	}
-	p.width, p.height = max(10, width), max(1, height)
+	p.width, p.height = max(1, width), max(1, height)
 }
 
 // wheel scrolls as the wheel of a mouse is turned.
@@ -79,24 +95,46 @@ func (p *pane) scroll(by int) {
 	p.scrolled = true
 }
 
-// window returns the lines on the screen, and notes which lines of pending calls they have.
+// window returns the lines that are on the screen from now on.
 func (p *pane) window() (lines []string) {
 	top, offset := p.end()
 	if !p.scrolled || p.top > top || p.top == top && p.offset >= offset {
 		p.top, p.offset, p.scrolled = top, offset, false
 	}
-	skip := p.offset
+	skip, calls := p.offset, map[string]span{}
 	for i := p.top; i < len(p.items) && len(lines) < p.height; i++ {
 		all := p.lines(i)
 		skip = min(skip, len(all))
 		shown := all[skip:min(len(all), skip+p.height-len(lines))]
-		if it := p.items[i]; it.pending != nil && skip <= p.read[it.key] {
-			p.read[it.key] = max(p.read[it.key], skip+len(shown))
+		if it := p.items[i]; it.pending != nil {
+			calls[it.key] = span{skip, skip + len(shown)}
 		}
 		lines = append(lines, p.marked(i, skip, shown)...)
 		skip = 0
 	}
+	p.show(calls)
 	return append(lines, make([]string, p.height-len(lines))...)
+}
+
+// show notes the lines of pending calls that are on the screen from now on.
+func (p *pane) show(calls map[string]span) {
+	p.shown = calls
+	for key := range calls {
+		if _, known := p.read[key]; !known {
+			p.read[key] = reading{since: p.now()}
+		}
+	}
+}
+
+// noteRead counts the lines that are on the screen as read. It is called for what a person does there, because what was
+// shown in between may never have been painted.
+func (p *pane) noteRead() {
+	for key, lines := range p.shown {
+		if r := p.read[key]; lines.from <= r.lines {
+			r.lines = max(r.lines, lines.to)
+			p.read[key] = r
+		}
+	}
 }
 
 // marked returns the lines of an item with the first one reversed, if the item is selected.
@@ -109,8 +147,11 @@ func (p *pane) marked(i, skip int, shown []string) []string {
 	return shown
 }
 
-// wasRead reports whether all lines of an item were on the screen.
-func (p *pane) wasRead(it *item) bool { return p.read[it.key] >= len(it.lines(p.width, false)) }
+// wasRead reports whether a person can have read all lines of a pending call.
+func (p *pane) wasRead(it *item) bool {
+	lines, r := it.lines(p.width, false), p.read[it.key]
+	return r.lines >= len(lines) && p.now().Sub(r.since) >= readTime && fits(lines, p.width)
+}
 
 // selection returns the selected item; nil if there is none.
 func (p *pane) selection() *item {

@@ -22,8 +22,10 @@ import (
 // transcript makes items of the state of a chat. Those of committed messages are kept, the others are made again.
 type transcript struct {
 	chat client.Transcript
-	// committed holds the items of the first taken messages, and calls those of tool calls by their ids.
+	// committed holds the items of the first taken messages, of which starts has the first of each message; calls holds
+	// those of tool calls by their ids.
 	committed []*item
+	starts    []int
 	taken     int
 	calls     map[string]*toolCall
 	costs     []v1beta1.Cost
@@ -60,9 +62,8 @@ func (c *toolCall) detail() []string {
 
 // take takes an update.
 func (t *transcript) take(u client.Update) {
-	switch u.(type) {
-	case *client.Reset, *stream.Note, *stream.NoteDeleted:
-		t.committed, t.taken, t.calls, t.costs = nil, 0, nil, nil
+	if _, ok := u.(*client.Reset); ok {
+		t.committed, t.starts, t.taken, t.calls, t.costs = nil, nil, 0, nil, nil
 	}
 	t.chat.Take(u)
 }
@@ -80,27 +81,31 @@ func (t *transcript) items() []*item {
 		call.update()
 	}
 	t.running = nil
-	next := int64(0)
-	if t.taken > 0 {
-		next = t.chat.Messages[t.taken-1].Index + 1
-	}
-	notes := t.notes(func(index int64) bool { return index >= next })
-	return slices.Concat(t.committed, notes, t.live(), t.waiting(), t.queue())
+	return slices.Concat(t.withNotes(), t.live(), t.waiting(), t.pending(), t.queue())
 }
 
-// notes returns those that stand before the messages of the indices.
-func (t *transcript) notes(at func(index int64) bool) (items []*item) {
-	for _, uid := range slices.Sorted(maps.Keys(t.chat.Notes)) {
-		if note := t.chat.Notes[uid]; at(note.Index) {
-			items = append(items, &item{own: render.Lines(note)})
+// withNotes returns the items of the messages, with each note before the message of its index.
+func (t *transcript) withNotes() (items []*item) {
+	notes := slices.SortedFunc(maps.Values(t.chat.Notes), func(a, b *stream.Note) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Message.UID, b.Message.UID))
+	})
+	done := 0
+	for _, n := range notes {
+		at := len(t.committed)
+		if i, _ := slices.BinarySearchFunc(t.chat.Messages, n.Index, func(m stream.MessageCommitted, index int64) int {
+			return cmp.Compare(m.Index, index)
+		}); i < len(t.starts) {
+			at = t.starts[i]
 		}
+		items = append(append(items, t.committed[done:at]...), &item{note: n})
+		done = at
 	}
-	return items
+	return append(items, t.committed[done:]...)
 }
 
 // commit adds the items of a message.
 func (t *transcript) commit(m *stream.MessageCommitted) {
-	t.committed = append(t.committed, t.notes(func(index int64) bool { return index == m.Index })...)
+	t.starts = append(t.starts, len(t.committed))
 	if m.Message.Cost != nil {
 		t.costs = cost.Add(t.costs, *m.Message.Cost)
 	}
@@ -201,7 +206,7 @@ func note(format string, args ...any) *item {
 	return &item{own: []string{terminal.Mark + "[" + terminal.EscapeLine(fmt.Sprintf(format, args...)) + "]"}}
 }
 
-// waiting returns what keeps the chat from its next step: warnings, why a turn failed, and calls that wait for people.
+// waiting returns warnings, and why an attempt or a turn failed.
 func (t *transcript) waiting() (items []*item) {
 	if t.chat.Status != nil {
 		for _, w := range t.chat.Status.Warnings {
@@ -214,13 +219,22 @@ func (t *transcript) waiting() (items []*item) {
 	if t.chat.Error != nil {
 		items = append(items, &item{own: render.Lines(t.chat.Error)})
 	}
+	return items
+}
+
+// pending returns the calls that wait for people or a client, below their deadline.
+func (t *transcript) pending() (items []*item) {
 	if t.chat.Action == nil {
-		return items
+		return nil
 	}
 	for i := range t.chat.Action.ToolCalls {
 		if call := &t.chat.Action.ToolCalls[i]; render.NeedOf(call) != render.NeedsNothing {
-			items = append(items, &item{key: "pending " + call.ID + " " + call.Digest, pending: call})
+			key := fmt.Sprint("pending ", call.ID, call.ApprovalCause, call.CallDigest())
+			items = append(items, &item{key: key, pending: call})
 		}
+	}
+	if len(items) > 0 {
+		items = slices.Insert(items, 0, note("%s", render.DeadlineWords(t.chat.Action)))
 	}
 	return items
 }

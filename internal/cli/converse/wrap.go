@@ -4,6 +4,8 @@
 package converse
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -25,6 +27,28 @@ func wrap(text string, width int) []string { return strings.Split(xansi.Wrap(tex
 // wrapExactly breaks text into lines of at most that width, and keeps all spaces.
 func wrapExactly(text string, width int) []string {
 	return strings.Split(xansi.Hardwrap(text, width, true), "\n")
+}
+
+// escapeUneven escapes what is wider in some terminals than in others, such as emojis that are joined. Otherwise what
+// follows it may be beyond the edge of a terminal.
+func escapeUneven(text string) string {
+	var b strings.Builder
+	for text != "" {
+		cluster, width := xansi.FirstGraphemeCluster(text, xansi.GraphemeWidth)
+		text = text[len(cluster):]
+		if width != xansi.StringWidthWc(cluster) {
+			cluster = strings.Trim(strconv.QuoteToASCII(cluster), `"`)
+		}
+		b.WriteString(cluster)
+	}
+	return b.String()
+}
+
+// fits reports whether each line fits a width in all terminals.
+func fits(lines []string, width int) bool {
+	return !slices.ContainsFunc(lines, func(line string) bool {
+		return max(xansi.StringWidth(line), xansi.StringWidthWc(line)) > width
+	})
 }
 
 // own wraps a line of the plug-in, which begins with its mark. The lines that it becomes begin with the mark and an

@@ -28,7 +28,7 @@ func PrintCalls(out io.Writer, required *v1beta1.RequiresActionStatus) error {
 	left := duration.HumanDuration(max(0, time.Until(required.Deadline.Time)))
 	for i := range required.ToolCalls {
 		call := &required.ToolCalls[i]
-		table.Row(flat(call.ID), flat(call.Name), string(call.Kind)+optional(" (%s)", causes[call.ApprovalCause]),
+		table.Row(flat(call.ID), flat(call.Name), string(call.Kind)+optional(" (%s)", CauseOf(call)),
 			cmp.Or(decisionOf(call.Decision), "<none>"), left)
 	}
 	if err := table.Flush(); err != nil {
@@ -55,6 +55,9 @@ var causes = map[v1beta1.ApprovalCause]string{
 	v1beta1.ApprovalReviewRequired: "proposes this", v1beta1.ApprovalPlanProposed: "proposes a plan",
 	v1beta1.ApprovalPlanMode: "mode Plan",
 }
+
+// CauseOf says why a call requires approval that the chat does not ask for; empty if it does.
+func CauseOf(call *v1beta1.PendingToolCall) string { return causes[call.ApprovalCause] }
 
 // Need is what a pending call needs from a person or a client.
 type Need string

@@ -79,7 +79,7 @@ func (p *Printer) Show(u client.Update, everything bool) {
 	case *stream.PreviewReset:
 		p.previewReset()
 	case *client.Reset:
-		p.Note("%s", resetWords(u))
+		p.reset(u)
 	default:
 		if everything {
 			p.showAside(u)
@@ -123,14 +123,22 @@ func (p *Printer) note(n *stream.Note) {
 	p.sheet.quote("  ", n.Message.Content+textOf(&stream.MessageCommitted{Message: n.Message}))
 }
 
-// resetWords describes what has changed, with messages counted from 1.
-func resetWords(r *client.Reset) string {
+func (p *Printer) reset(r *client.Reset) {
+	words := ResetWords(r)
+	if r.More && !r.Other {
+		words += "; it continues like this:"
+	}
+	p.Note("%s", words)
+}
+
+// ResetWords describes what has changed, with messages counted from 1.
+func ResetWords(r *client.Reset) string {
 	first := r.From + 1
 	switch {
 	case r.Other:
 		return "another chat of this name has begun"
 	case r.More:
-		return fmt.Sprintf("the conversation was changed from message %d on; it continues like this:", first)
+		return fmt.Sprintf("the conversation was changed from message %d on", first)
 	case first == r.Length:
 		return fmt.Sprintf("message %d was deleted", first)
 	}
@@ -317,10 +325,15 @@ func (p *Printer) action(a *stream.RequiresAction) {
 	if len(lines) == 0 {
 		return
 	}
-	p.Note("the chat waits for you until %s", clock(a.Deadline.Time))
+	p.Note("%s", DeadlineWords(a))
 	for _, line := range lines {
 		p.sheet.errOut.Line("%s", line)
 	}
+}
+
+// DeadlineWords says until when calls wait for people.
+func DeadlineWords(a *stream.RequiresAction) string {
+	return "the chat waits for you until " + clock(a.Deadline.Time)
 }
 
 func textOf(m *stream.MessageCommitted) string {

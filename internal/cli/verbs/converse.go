@@ -165,7 +165,7 @@ func (c *conversation) Interrupt(ctx context.Context) error {
 }
 
 // Decide implements converse.Chat. It decides as approve, deny and answer do: about the call with the digest that the
-// person has seen, and no other.
+// person has seen, and no other. It computes that digest, because the event may have another one.
 func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision,
 	input string) error {
 	s, w := c.s.printingTo(io.Discard), waiting{wait: true, timeout: time.Minute}
@@ -173,13 +173,12 @@ func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall,
 	if err != nil {
 		return err
 	}
-	if input != "" {
-		return sendInput(ctx, s, c.chat, call, input, seen.Digest, w)
+	digest := seen.CallDigest()
+	if call.ID != seen.ID || call.Digest != digest {
+		return fmt.Errorf("call %s does not wait as it was shown: read it with %s", seen.ID, s.command("calls", c.chat))
 	}
-	if decision == v1beta1.DecisionApprove {
-		if err := reviewCall(s, c.chat, call, seen.Digest, ""); err != nil {
-			return err
-		}
+	if input != "" {
+		return sendInput(ctx, s, c.chat, call, input, digest, w)
 	}
 	return decideCall(ctx, s, c.chat, call, v1beta1.ToolApprovalSpec{Decision: decision}, w)
 }

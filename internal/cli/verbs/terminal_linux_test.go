@@ -99,11 +99,19 @@ func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
 	a := p.opens()
 	a.Sees("[needs approval: a approves, d denies]")
 	a.Press("a", "d", "BSpace", "BSpace", "Tab", "a")
-	a.Sees("▎  call_2 (current_time):", "▎[read the call to its end first: PgDn scrolls]")
+	a.Sees("▎  call_2 (current_time):", "▎[read the call to its end first: PgDn scrolls;")
 	a.Press("PageDown")
 	a.Press("PageDown", "PageDown", "PageDown")
 	a.Sees(`rm -r /"`, call.Digest[len(call.Digest)-6:])
-	a.Press("a")
+	eventually(t, "the call was shown for a while, and is approved", func() bool {
+		a.Press("x") // The notice goes.
+		eventually(t, "the notice is gone", func() bool { return !strings.Contains(a.Screen(), "read the call") })
+		a.Press("a")
+		eventually(t, "a is refused or done", func() bool {
+			return p.decisions() > 0 || strings.Contains(a.Screen(), "read the call")
+		})
+		return p.decisions() > 0
+	})
 	made := p.approval()
 	check.Equal(t, "approved", v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"},
 		ToolCallID: "call_2", Decision: v1beta1.DecisionApprove, Digest: call.Digest}, made.Spec)

@@ -146,6 +146,14 @@ call_3 (current_time):
 	check.Equal(t, "calls", 3, len(required.ToolCalls))
 }
 
+// decisions is how many ToolApprovals there are.
+func (p *person) decisions() int {
+	p.t.Helper()
+	all := &v1beta1.ToolApprovalList{}
+	check.OK(p.t, p.c.List(p.t.Context(), all, client.InNamespace(p.namespace)))
+	return len(all.Items)
+}
+
 // approval waits for the ToolApproval that the plug-in creates.
 func (p *person) approval() *v1beta1.ToolApproval {
 	p.t.Helper()

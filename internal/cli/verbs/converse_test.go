@@ -1,0 +1,37 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/check"
+)
+
+// Security (a gateway that is wrong or hostile): cannot have a person decide about a call that they have not seen.
+func TestConversationDecidesOnlyAboutTheCallShown(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.want()
+	c := &conversation{s: p.session(), chat: "triage"}
+	c.s.config = genericclioptions.NewConfigFlags(false)
+	call := p.chat.Status.RequiresAction.ToolCalls[1]
+	for name, change := range map[string]func(*v1beta1.PendingToolCall){
+		"a part of the id": func(c *v1beta1.PendingToolCall) { c.ID = "_2" },
+		"another input":    func(c *v1beta1.PendingToolCall) { c.Input = `{"timezone":"UTC"}` },
+		"another call":     func(c *v1beta1.PendingToolCall) { c.Name = "execute"; c.Digest = c.CallDigest() },
+	} {
+		for _, decision := range []v1beta1.ApprovalDecision{v1beta1.DecisionApprove, v1beta1.DecisionDeny} {
+			shown := call
+			change(&shown)
+			err := c.Decide(t.Context(), shown, decision, "")
+			check.Equal(t, name+" made", 0, p.decisions())
+			check.Contains(t, fmt.Sprint(err), "call "+shown.ID+" does not wait as it was shown")
+		}
+	}
+}
