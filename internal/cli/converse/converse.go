@@ -7,7 +7,7 @@
 //   - transcript.go: makes items of the state of the chat.
 //   - item.go, markdown.go, wrap.go: render an item in lines of a width.
 //   - pane.go: shows the items that fit on the screen, and selects one.
-//   - model.go, keys.go, input.go: the model of bubbletea.
+//   - model.go, keys.go, input.go, requests.go: the model of bubbletea.
 package converse
 
 import (
@@ -86,13 +86,13 @@ func Run(ctx context.Context, in, out *os.File, chat Chat, name string, drafts m
 	}()
 	m := newModel(ctx, chat, name)
 	m.arrivals = arrivals
-	maps.Copy(m.drafts, drafts)
-	m.showDraft()
+	maps.Copy(m.composer.drafts, drafts)
+	m.composer.showDraft()
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	m.keepDraft()
-	return Outcome{Next: m.next, Drafts: m.drafts, Busy: m.turn.busy()}, errors.Join(err, m.ended)
+	m.composer.keepDraft()
+	return Outcome{Next: m.next, Drafts: m.composer.drafts, Busy: m.turn.busy()}, errors.Join(err, m.ended)
 }

@@ -4,6 +4,7 @@
 package converse
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -63,16 +64,54 @@ func newInput() textarea.Model {
 // lineBreaks are those that terminals paste.
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// paste adds a text to the input, which cannot have every text.
-func (m *model) paste(text string) {
-	if m.browsing || m.list.open || m.leaving {
-		return
-	}
+// composer is the input, what it is for, and what was typed before.
+type composer struct {
+	input   textarea.Model
+	history history
+	target  target
+	// drafts holds what was typed and is not in the input, by the key of its target.
+	drafts map[string]string
+	// release ends the hold of the message that is edited; nil if there is none.
+	release func()
+}
+
+func newComposer() composer { return composer{input: newInput(), drafts: map[string]string{}} }
+
+// paste adds a text to the input, which cannot have every text; notice says what was changed.
+func (c *composer) paste(text string) (notice string) {
 	text = lineBreaks.Replace(text)
-	m.input, _ = m.input.Update(tea.PasteMsg{Content: text})
-	if !strings.Contains(m.input.Value(), text) {
-		m.notice = fmt.Sprintf("[the paste was changed: tabs are spaces, control characters are removed, and a text has at "+
+	c.input, _ = c.input.Update(tea.PasteMsg{Content: text})
+	if !strings.Contains(c.input.Value(), text) {
+		notice = fmt.Sprintf("[the paste was changed: tabs are spaces, control characters are removed, and a text has at "+
 			"most %d lines and %d characters]", maxLines, v1beta1.MaxContentBytes)
+	}
+	return notice
+}
+
+// keepDraft keeps what was typed.
+func (c *composer) keepDraft() {
+	text := c.history.reset(c.input.Value())
+	if strings.TrimSpace(text) != "" && (c.target.queued == nil || text != c.target.queued.Spec.Content) {
+		c.drafts[c.target.key()] = text
+	}
+}
+
+// showDraft shows what was typed earlier for the target.
+func (c *composer) showDraft() {
+	key := c.target.key()
+	c.input.SetValue(c.drafts[key])
+	delete(c.drafts, key)
+}
+
+// endHold returns what releases the message that is edited; nil if there is none.
+func (c *composer) endHold() func() outcome {
+	release := c.release
+	if c.release = nil; release == nil {
+		return nil
+	}
+	return func() outcome {
+		release()
+		return outcome{}
 	}
 }
 
@@ -80,51 +119,24 @@ var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
 
 // aim has the input answer a call, replace a message, or be a message. What was typed for something else is kept.
 func (m *model) aim(at target) tea.Cmd {
-	m.keepDraft()
+	m.composer.keepDraft()
 	m.browsing, m.pane.selected = false, ""
-	cmd := m.endHold()
+	cmd := m.requests.add(m.composer.endHold())
 	m.setTarget(at)
-	m.showDraft()
+	m.composer.showDraft()
 	return cmd
-}
-
-// keepDraft keeps what was typed.
-func (m *model) keepDraft() {
-	text := m.history.reset(m.input.Value())
-	if strings.TrimSpace(text) != "" && (m.target.queued == nil || text != m.target.queued.Spec.Content) {
-		m.drafts[m.target.key()] = text
-	}
-}
-
-// showDraft shows what was typed earlier for the target.
-func (m *model) showDraft() {
-	key := m.target.key()
-	m.input.SetValue(m.drafts[key])
-	delete(m.drafts, key)
 }
 
 // setTarget sets what the input is for. The chat does not start a message while it is edited.
 func (m *model) setTarget(at target) {
-	if m.target = at; at.queued != nil && !m.leaving {
-		m.release = m.actions.Hold(m.ctx, at.queued)
+	if m.composer.target = at; at.queued != nil && !m.leaving {
+		m.composer.release = m.actions.Hold(m.ctx, at.queued)
 	}
-}
-
-// endHold releases the message that is edited.
-func (m *model) endHold() tea.Cmd {
-	release := m.release
-	if m.release = nil; release == nil {
-		return nil
-	}
-	return m.request(func() outcome {
-		release()
-		return outcome{}
-	})
 }
 
 // enter sends what was typed.
 func (m *model) enter() tea.Cmd {
-	text, at, release := m.input.Value(), m.target, m.release
+	text, at, release := m.composer.input.Value(), m.composer.target, m.composer.release
 	if at.queued == nil {
 		text = strings.TrimSpace(text)
 	}
@@ -132,16 +144,16 @@ func (m *model) enter() tea.Cmd {
 		return nil
 	}
 	if at.call == nil {
-		m.history.add(text)
+		m.composer.history.add(text)
 	}
-	m.notice, m.target, m.release = "", target{}, nil
-	m.input.Reset()
-	m.showDraft()
+	m.notice, m.composer.target, m.composer.release = "", target{}, nil
+	m.composer.input.Reset()
+	m.composer.showDraft()
 	switch {
 	case at.call != nil:
 		return m.decide(*at.call, v1beta1.DecisionApprove, text)
 	case at.queued != nil:
-		return m.request(func() outcome {
+		return m.requests.add(func() outcome {
 			err := m.actions.Edit(m.ctx, at.queued, text)
 			release()
 			return outcome{words: "[the message was changed]", err: err, text: text, target: at}
@@ -159,43 +171,20 @@ func (m *model) send(text string) tea.Cmd {
 	name := m.actions.NewName()
 	m.turn.sent, m.turn.text = name, text // From now on keys interrupt: the turn may begin before the API server answers.
 	m.pane.scrolled = false
-	return m.requestInOrder(func() outcome {
+	return m.requests.addInOrder(func() outcome {
 		err := m.actions.Send(m.ctx, name, text)
 		return outcome{name: name, text: text, err: err, sent: err == nil}
 	})
 }
 
 // await waits until the chat has a message that was sent, or refuses it.
-func (m *model) await(name, text string) tea.Cmd {
+func await(ctx context.Context, actions Chat, name, text string) tea.Cmd {
 	return func() tea.Msg {
-		if err := m.actions.Await(m.ctx, name); err != nil {
+		if err := actions.Await(ctx, name); err != nil {
 			return outcome{name: name, text: text, err: err}
 		}
 		return nil
 	}
-}
-
-// request makes a request, which a person who leaves waits for.
-func (m *model) request(do func() outcome) tea.Cmd {
-	m.open++
-	return func() tea.Msg {
-		o := do()
-		o.request = true
-		return o
-	}
-}
-
-// requestInOrder makes a request after those before it.
-func (m *model) requestInOrder(do func() outcome) tea.Cmd {
-	m.inOrder = append(m.inOrder, m.request(func() outcome {
-		o := do()
-		o.inOrder = true
-		return o
-	}))
-	if len(m.inOrder) > 1 {
-		return nil
-	}
-	return m.inOrder[0]
 }
 
 // command does what a command says. A text that is no known command is a message.
@@ -214,7 +203,7 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 		m.notice = strings.TrimSpace("type /" + name + " " + commands[i].argument)
 	default:
 		m.notice = "[/" + name + " is being done]"
-		return m.requestInOrder(func() outcome {
+		return m.requests.addInOrder(func() outcome {
 			words, err := m.actions.Command(m.ctx, name, argument)
 			return outcome{words: "[" + words + "]", err: err}
 		}), true
@@ -229,7 +218,7 @@ func (m *model) editQueued() tea.Cmd {
 		return nil
 	}
 	message := it.queued
-	if m.target.queued != nil && m.target.queued.Name == message {
+	if m.composer.target.queued != nil && m.composer.target.queued.Name == message {
 		m.browsing, m.pane.selected = false, ""
 		return nil
 	}
@@ -256,8 +245,8 @@ func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
 		return nil
 	}
 	cmd := m.aim(target{queued: read})
-	if m.input.Value() == "" {
-		m.input.SetValue(text)
+	if m.composer.input.Value() == "" {
+		m.composer.input.SetValue(text)
 	}
 	return cmd
 }

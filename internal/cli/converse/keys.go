@@ -13,7 +13,7 @@ import (
 )
 
 // keysLine says which keys act now.
-func (m *model) keysLine() string {
+func keysLine(m *model) string {
 	switch {
 	case m.leaving:
 		return "leaving after the last request; ctrl-C leaves at once"
@@ -25,9 +25,9 @@ func (m *model) keysLine() string {
 		return "Esc again interrupts the turn"
 	case m.list.open:
 		return "Up, Down select, Enter switches to the chat, Esc returns"
-	case m.target.call != nil:
-		return "Enter answers call " + m.target.call.ID + ", Esc returns"
-	case m.target.queued != nil:
+	case m.composer.target.call != nil:
+		return "Enter answers call " + m.composer.target.call.ID + ", Esc returns"
+	case m.composer.target.queued != nil:
 		return "Enter changes the queued message, Esc returns"
 	case m.browsing:
 		return "Up, Down select, Enter opens, a approves, d denies, r answers, e edits"
@@ -73,7 +73,7 @@ func (m *model) interruptOrLeave(before string) tea.Cmd {
 	case before == "ctrl+c":
 		return m.leave()
 	case m.turn.busy():
-		return m.interrupt()
+		return m.requests.add(interrupt(m.ctx, m.actions))
 	}
 	return nil
 }
@@ -81,8 +81,8 @@ func (m *model) interruptOrLeave(before string) tea.Cmd {
 // leave ends the program once all requests are made.
 func (m *model) leave() tea.Cmd {
 	m.leaving = true
-	cmd := m.endHold()
-	if m.open > 0 {
+	cmd := m.requests.add(m.composer.endHold())
+	if m.requests.open > 0 {
 		return cmd
 	}
 	return tea.Quit
@@ -108,8 +108,8 @@ func (m *model) choose(chat string) tea.Cmd {
 	return m.leave()
 }
 
-func (m *model) interrupt() tea.Cmd {
-	return m.request(func() outcome { return outcome{interrupts: true, err: m.actions.Interrupt(m.ctx)} })
+func interrupt(ctx context.Context, actions Chat) func() outcome {
+	return func() outcome { return outcome{interrupts: true, err: actions.Interrupt(ctx)} }
 }
 
 // edit handles a key of the input.
@@ -124,15 +124,15 @@ func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
 		m.pane.selectFirst()
 		return nil
 	case "ctrl+d":
-		if m.input.Value() == "" {
+		if m.composer.input.Value() == "" {
 			return m.leave()
 		}
 	case "up", "down":
-		if m.target.call == nil && m.history.recall(&m.input, name) {
+		if m.composer.target.call == nil && m.composer.history.recall(&m.composer.input, name) {
 			return nil
 		}
 	}
-	m.input, cmd = m.input.Update(k)
+	m.composer.input, cmd = m.composer.input.Update(k)
 	return cmd
 }
 
@@ -140,11 +140,11 @@ func (m *model) edit(k tea.KeyPressMsg, name, before string) (cmd tea.Cmd) {
 // second time.
 func (m *model) escape(before string) tea.Cmd {
 	switch {
-	case m.target != target{}:
+	case m.composer.target != target{}:
 		return m.aim(target{})
 	case !m.turn.busy():
 	case before == "esc":
-		return m.interrupt()
+		return m.requests.add(interrupt(m.ctx, m.actions))
 	default:
 		m.warned = "esc"
 	}
@@ -196,7 +196,7 @@ func (m *model) judge(name string) tea.Cmd {
 
 // decide decides about a call. An input that is refused returns to the line, as the answer to that call.
 func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) tea.Cmd {
-	return m.request(func() outcome {
+	return m.requests.add(func() outcome {
 		return outcome{words: "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]",
 			err: m.actions.Decide(m.ctx, call, decision, input), text: input, target: target{call: &call}}
 	})

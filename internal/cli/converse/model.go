@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
@@ -31,17 +30,12 @@ type model struct {
 
 	transcript transcript
 	// items are those of the transcript since the last event.
-	items   []*item
-	pane    pane
-	input   textarea.Model
-	history history
-	target  target
-	// drafts holds what was typed and is not in the input, by the key of its target.
-	drafts map[string]string
-	// release ends the hold of the message that is edited; nil if there is none.
-	release func()
-	list    chatList
-	turn    turn
+	items    []*item
+	pane     pane
+	composer composer
+	requests requests
+	list     chatList
+	turn     turn
 	// browsing is true while keys are for the items.
 	browsing bool
 
@@ -50,10 +44,7 @@ type model struct {
 	// notice is what became of the last key, and lost why the chat is out of reach.
 	notice string
 	lost   error
-	// open is how many requests are not done; leaving waits for them. inOrder holds those that are done one after another,
-	// so that messages keep their order; the first one runs.
-	open    int
-	inOrder []tea.Cmd
+	// leaving is true once the program ends with the last request.
 	leaving bool
 	// ended is why there are no more events, and next the chat that the person wants to see next.
 	ended error
@@ -65,7 +56,7 @@ type model struct {
 
 func newModel(ctx context.Context, actions Chat, name string) *model {
 	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(), list: chatList{pane: newPane()},
-		input: newInput(), drafts: map[string]string{}, width: 80, height: 24}
+		composer: newComposer(), width: 80, height: 24}
 	m.layout()
 	return m
 }
@@ -113,10 +104,6 @@ type outcome struct {
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
-	switch msg.(type) {
-	case tea.KeyPressMsg, tea.MouseWheelMsg:
-		m.pane.noteRead()
-	}
 	switch msg := msg.(type) {
 	case []arrival:
 		cmd = m.arrive(msg)
@@ -126,21 +113,34 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.showQueued(msg)
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case tea.KeyPressMsg:
-		cmd = m.press(msg)
 	case []Listed:
 		m.list.show(msg, m.name)
-	case tea.MouseWheelMsg:
-		m.shownPane().wheel(msg.Button)
-	case tea.PasteMsg:
-		m.paste(msg.Content)
 	default:
-		if !m.browsing {
-			m.input, cmd = m.input.Update(msg)
-		}
+		cmd = act(m, msg)
 	}
 	m.layout()
 	return m, cmd
+}
+
+// act does what a person asks for.
+func act(m *model, msg tea.Msg) (cmd tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.KeyPressMsg:
+		m.pane.noteRead()
+		cmd = m.press(msg)
+	case tea.MouseWheelMsg:
+		m.pane.noteRead()
+		m.shownPane().wheel(msg.Button)
+	case tea.PasteMsg:
+		if !m.browsing && !m.list.open && !m.leaving {
+			m.notice = cmp.Or(m.composer.paste(msg.Content), m.notice)
+		}
+	default:
+		if !m.browsing {
+			m.composer.input, cmd = m.composer.input.Update(msg)
+		}
+	}
+	return cmd
 }
 
 // arrive takes events. It leaves behind the last one.
@@ -182,20 +182,13 @@ func (m *model) event(e stream.Event) error {
 
 // finish shows what became of a request.
 func (m *model) finish(o outcome) (next tea.Cmd) {
-	if o.inOrder {
-		if m.inOrder = m.inOrder[1:]; len(m.inOrder) > 0 {
-			next = m.inOrder[0]
-		}
-	}
-	if o.request {
-		m.open--
-	}
+	next = m.requests.finish(o)
 	m.showOutcome(o)
 	switch {
-	case m.leaving && m.open == 0:
+	case m.leaving && m.requests.open == 0:
 		return tea.Quit
 	case o.sent:
-		return tea.Batch(next, m.await(o.name, o.text))
+		return tea.Batch(next, await(m.ctx, m.actions, o.name, o.text))
 	}
 	return next
 }
@@ -208,19 +201,19 @@ func (m *model) showOutcome(o outcome) {
 	}
 	if m.leaving && m.ended == nil && !o.interrupts {
 		m.leaving, m.next = false, ""
-		m.setTarget(m.target)
+		m.setTarget(m.composer.target)
 	}
 	m.turn.forget(o.name)
 	m.notice = fmt.Sprintf("kubectl chat: %v", o.err)
 	switch {
 	case o.text == "":
-	case m.input.Value() == "" && m.target == target{}:
-		m.input.SetValue(o.text)
+	case m.composer.input.Value() == "" && m.composer.target == target{}:
+		m.composer.input.SetValue(o.text)
 		m.setTarget(o.target)
 	case m.leaving:
-		m.drafts[cmp.Or(o.target.key(), o.name)] = o.text
+		m.composer.drafts[cmp.Or(o.target.key(), o.name)] = o.text
 	case o.target.call != nil:
-		m.drafts[o.target.key()] = o.text
+		m.composer.drafts[o.target.key()] = o.text
 		m.notice += "; r at the call shows what you wrote"
 	default:
 		m.notice += "; arrow up shows what you wrote"
@@ -237,14 +230,14 @@ func (m *model) shownPane() *pane {
 
 // layout computes the screen. Only it renders items.
 func (m *model) layout() {
-	m.input.SetWidth(m.width)
+	m.composer.input.SetWidth(m.width)
 	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
 	notice := noticeLines(m.notice, m.width, m.height/3)
 	for _, p := range []*pane{&m.pane, &m.list.pane} {
-		p.resize(m.width, m.height-m.input.Height()-2-len(notice))
+		p.resize(m.width, m.height-m.composer.input.Height()-2-len(notice))
 	}
 	m.screen = append(m.shownPane().window(), notice...)
-	m.screen = append(m.screen, m.statusLine(), faintStyle.Render(clip(m.keysLine(), m.width)))
+	m.screen = append(m.screen, statusLine(m), faintStyle.Render(clip(keysLine(m), m.width)))
 }
 
 func noticeLines(notice string, width, most int) (lines []string) {
@@ -255,7 +248,7 @@ func noticeLines(notice string, width, most int) (lines []string) {
 }
 
 // statusLine says what the chat waits for, with its model and cost.
-func (m *model) statusLine() string {
+func statusLine(m *model) string {
 	left, right := "connecting", ""
 	if now := m.transcript.chat.Status; now != nil {
 		left, right = render.StatusLine(now), now.Model
@@ -274,9 +267,9 @@ func (m *model) statusLine() string {
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
-	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + m.input.View())
+	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + m.composer.input.View())
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	if c := m.input.Cursor(); c != nil && !m.browsing && !m.list.open {
+	if c := m.composer.input.Cursor(); c != nil && !m.browsing && !m.list.open {
 		c.Y += len(m.screen)
 		v.Cursor = c
 	}

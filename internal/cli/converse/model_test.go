@@ -453,7 +453,7 @@ func TestQueuedMessageIsEdited(t *testing.T) {
 	s.press(enter)
 	s.shows("▎[the message was changed]")
 	s.press(tab, keyE, esc)
-	check.Equal(t, "input", "", strings.TrimSpace(s.input.Value()))
+	check.Equal(t, "input", "", strings.TrimSpace(s.composer.input.Value()))
 	s.press(tab, keyE)
 	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC))
 	check.Equal(t, "asked", "edit q 1  the whole\ntext!", strings.Join(s.does.asked, ","))
@@ -482,7 +482,7 @@ func TestChangedPasteIsNoted(t *testing.T) {
 		s.press(tea.KeyPressMsg{Code: tea.KeyLeft})
 		s.Update(tea.PasteMsg{Content: text})
 		if noted := strings.Contains(s.notice, "the paste was changed"); noted != changed {
-			t.Errorf("%.20q: notice %q, input %.30q", text, s.notice, s.input.Value())
+			t.Errorf("%.20q: notice %q, input %.30q", text, s.notice, s.composer.input.Value())
 		}
 	}
 }
@@ -514,9 +514,9 @@ func TestDraftsKeepTheirPurpose(t *testing.T) {
 	s.shows("\n▎> text", "Enter changes the queued message")
 	s.types("!")
 	s.press(ctrlL, up, enter)
-	s.keepDraft()
+	s.composer.keepDraft()
 	check.Equal(t, "drafts", map[string]string{"": "draft", "answer c1 " + call.Digest: "secret", "edit q  2": "text!"},
-		s.drafts)
+		s.composer.drafts)
 }
 
 func TestHiddenDraftSurvivesARecalledText(t *testing.T) {
@@ -529,8 +529,8 @@ func TestHiddenDraftSurvivesARecalledText(t *testing.T) {
 	s.press(enter)
 	s.types("other")
 	s.press(up)
-	s.keepDraft()
-	check.Equal(t, "drafts", map[string]string{"": "other"}, s.drafts)
+	s.composer.keepDraft()
+	check.Equal(t, "drafts", map[string]string{"": "other"}, s.composer.drafts)
 }
 
 func TestListSwitchesToAnotherChat(t *testing.T) {

@@ -29,7 +29,7 @@ func TestCallIsApprovedOnlyAfterItWasPainted(t *testing.T) {
 	check.Equal(t, "asked", 1, len(s.does.asked))
 }
 
-func TestPagesOfACallAreReadWhenAKeyLeavesThem(t *testing.T) {
+func TestPagesAreReadWhenAKeyLeavesThem(t *testing.T) {
 	long := v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval,
 		Input: `{"command":"` + strings.Repeat(`true\n`, 30) + `"}`}
 	wheel := tea.MouseWheelMsg{Button: tea.MouseWheelDown}

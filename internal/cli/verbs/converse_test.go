@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-// Security (a gateway that is wrong or hostile): cannot have a person decide about a call that they have not seen.
+// Security (a client of the gateway): cannot be shown one call by a gateway and decide about another one.
 func TestConversationDecidesOnlyAboutTheCallShown(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
