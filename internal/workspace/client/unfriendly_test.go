@@ -138,12 +138,9 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 // Security (a hostile workspace): cannot hold a call longer than its limit, by silence, half an answer, or a request to
 // wait. Also TestOnlyTemporaryRefusalsAreRepeated of internal/workspace/client.
 func TestMissingOrIncompleteResponseIsUnreachable(t *testing.T) {
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
-	gone.Close()
 	const whole = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
 	for name, c := range map[string]*client.Client{
-		"refuses the connection":  client.New(fakeworkspace.OptionsOf("http://"+gone.Addr().String(), "c")),
+		"refuses the connection":  client.New(fakeworkspace.OptionsOf("http://127.0.0.1:1", "c")),
 		"closes it":               raw(t, "", false),
 		"speaks another protocol": raw(t, "SSH-2.0-OpenSSH_9.9\r\n", false),
 		"says half a header":      raw(t, "HTTP/1.1 200 OK\r\nContent-Le", false),
