@@ -328,6 +328,22 @@ func TestEditSurvivesItsMessageLeavingTheQueue(t *testing.T) {
 const renewals = `{ const real = window.setInterval;
 	window.setInterval = (does, after) => { if (after !== 120000) return real(does, after); window.renew = does; return 0; }; }`
 
+func TestHoldEndsWhereTheEditorCannotOpen(t *testing.T) {
+	s := newStage(t)
+	const message = chats + "/triage/messages/m-1"
+	s.chat("triage", user(0, "Hi."), status("Running", "Generating", 1, fields{"attempt": 1}),
+		event{"queue_update", fields{"queue": []fields{{"name": "m-1", "preview": "And why"}}}})
+	s.answer("PUT "+message+"/hold", http.StatusOK, fields{"metadata": fields{"annotations": fields{
+		"parley.dev/hold-until": "12:05"}}})
+	s.answer("GET "+message, http.StatusForbidden, refusal("Forbidden", "you may not read it"))
+	p := s.opened(t)
+	p.Click("#queue button", "Edit")
+	p.Sees(".toast", "you may not read it")
+	if got := s.wasAsked("DELETE " + message + "/hold"); got["heldUntil"] != "12:05" {
+		t.Errorf("it is released with %v", got)
+	}
+}
+
 func TestQueuedMessageIsHeldWhileItIsEdited(t *testing.T) {
 	s := newStage(t)
 	const message = chats + "/triage/messages/m-1"

@@ -188,7 +188,7 @@ func editInEditor(ctx context.Context, s *session, m *v1beta1.ChatMessage) error
 	return nil
 }
 
-// saveEdit changes the message. One that waited is not changed if its turn has begun: nobody has asked to cut that.
+// saveEdit changes the message. One that waited is not changed if its turn has begun: an edit would cut the turn.
 func saveEdit(ctx context.Context, s *session, m *v1beta1.ChatMessage, text string, waited bool) error {
 	if waited && !waits(ctx, s, m) {
 		return conflictError{fmt.Sprintf("the chat has started message %s meanwhile, and it is not edited: edit it again to "+

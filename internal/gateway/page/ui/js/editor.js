@@ -33,12 +33,15 @@ export async function edit(at, of, failed) {
     }).catch((no) => failed(`It may be started while you edit it: ${no.message}`));
     return held;
   };
+  const release = () => held.then(() => heldUntil && ask('DELETE', `${path}/hold?heldUntil=${encodeURIComponent(heldUntil)}`))
+    .catch(() => {}); // The hold expires.
   if (of.waits) await hold();
   let found;
   try {
     found = await ask('GET', path);
   } catch (no) {
     failed(`It cannot be edited: ${no.message}`);
+    release();
     return;
   }
   if (at.querySelector(':scope > .editor')) return;
@@ -72,8 +75,7 @@ export async function edit(at, of, failed) {
   };
   const cancel = () => {
     close();
-    held.then(() => heldUntil && ask('DELETE', `${path}/hold?heldUntil=${encodeURIComponent(heldUntil)}`))
-      .catch(() => {}); // The hold expires.
+    release();
   };
   const form = el('div', { class: 'editor' }, field, el('p', { class: 'dim' }, of.hint),
     el('div', { class: 'row' }, submit, button('Cancel', cancel)));
