@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("finding the API server: %w", err)
 	}
-	cluster = apiclient.WithoutProxy(cluster)
+	cluster = apiclient.InCluster(cluster)
 	cluster.QPS, cluster.UserAgent = -1, userAgent // priority and fairness of the API server is the limit
 	registry := telemetry.NewRegistry()
 	g, err := newGateway(ctx, cluster, c, telemetry.NewGateway(registry), log)

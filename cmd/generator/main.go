@@ -216,7 +216,7 @@ func apiClients() (*apiclient.Client, *kubeapi.Client, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("finding the API server: %w", err)
 	}
-	cfg = apiclient.WithoutProxy(cfg)
+	cfg = apiclient.InCluster(cfg)
 	client, err := apiclient.New(cfg, "parley-generator")
 	if err != nil {
 		return nil, nil, err

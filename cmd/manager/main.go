@@ -215,7 +215,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	cfg = apiclient.WithoutProxy(cfg)
+	cfg = apiclient.InCluster(cfg)
 	cluster, err := readCluster(ctx, cfg)
 	if err != nil {
 		return err

@@ -61,9 +61,12 @@ func New(cfg *rest.Config, userAgent string) (*Client, error) {
 	return &Client{rest: c}, nil
 }
 
-// WithoutProxy returns a copy of cfg that uses no proxy of the environment. It keeps the proxy that a kubeconfig names.
-func WithoutProxy(cfg *rest.Config) *rest.Config {
+// InCluster returns a copy of cfg for a program that runs in the API server's own network. It uses no proxy of the
+// environment, but keeps the one that a kubeconfig names. Nor does it ask for compressed answers: the API server would
+// compress each event of a watch on its own. kube-controller-manager and kube-scheduler ask for none either.
+func InCluster(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
+	cfg.DisableCompression = true
 	if cfg.Proxy == nil {
 		cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}

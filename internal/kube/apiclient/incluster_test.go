@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-func TestTheAPIServerIsCalledWithoutAProxy(t *testing.T) {
+func TestAPIServerIsCalledWithoutProxyAndCompression(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://proxy.test:3128")
 	named := &url.URL{Scheme: "http", Host: "named.test"}
 	for name, c := range map[string]struct {
@@ -25,13 +25,16 @@ func TestTheAPIServerIsCalledWithoutAProxy(t *testing.T) {
 		"by its kubeconfig": {http.ProxyURL(named), named},
 	} {
 		given := &rest.Config{Host: "http://api.test", Proxy: c.proxy}
-		transport, err := rest.TransportFor(apiclient.WithoutProxy(given))
+		transport, err := rest.TransportFor(apiclient.InCluster(given))
 		check.OK(t, err)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, given.Host, http.NoBody)
 		check.OK(t, err)
 		got, err := transport.(*http.Transport).Proxy(request)
 		if err != nil || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
 			t.Errorf("%s: the proxy is %v, %v", name, got, err)
+		}
+		if !transport.(*http.Transport).DisableCompression {
+			t.Errorf("%s: it asks for compressed answers", name)
 		}
 		if c.proxy == nil && given.Proxy != nil {
 			t.Errorf("%s: the configuration that was given is changed", name)
