@@ -189,7 +189,6 @@ func (f *follower) OnUpdate(before, after any) {
 		f.t.Errorf("%s was another one before: %s", keyOf(after), diff)
 	}
 	f.keep(after)
-	before.(*v1beta1.ChatMessage).Spec.Role = "his own"
 }
 
 // OnDelete implements cache.ResourceEventHandler.

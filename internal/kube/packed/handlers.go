@@ -64,31 +64,34 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 	return nil
 }
 
-// forwarder passes events of items to all handlers as events of objects.
+// forwarder passes events of items to all handlers as events of objects. The handlers of an event share its objects, as
+// those of a shared informer do: they must not change them.
 func (i *informer) forwarder() cache.ResourceEventHandler {
-	forward := func(one func(cache.ResourceEventHandler)) {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		for _, r := range i.handlers {
-			one(r.handler)
-		}
-	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
-			forward(func(h cache.ResourceEventHandler) { h.OnAdd(i.unpack(o), initial) })
+			added := i.unpack(o)
+			i.forward(func(h cache.ResourceEventHandler) { h.OnAdd(added, initial) })
 		},
-		UpdateFunc: func(before, after any) {
-			forward(func(h cache.ResourceEventHandler) { h.OnUpdate(i.unpack(before), i.unpack(after)) })
+		UpdateFunc: func(o, n any) {
+			before, after := i.unpack(o), i.unpack(n)
+			i.forward(func(h cache.ResourceEventHandler) { h.OnUpdate(before, after) })
 		},
 		DeleteFunc: func(o any) {
-			last, gone := o.(cache.DeletedFinalStateUnknown)
-			forward(func(h cache.ResourceEventHandler) {
-				if !gone {
-					h.OnDelete(i.unpack(o))
-					return
-				}
-				h.OnDelete(cache.DeletedFinalStateUnknown{Key: last.Key, Obj: i.unpack(last.Obj)})
-			})
+			if last, gone := o.(cache.DeletedFinalStateUnknown); gone {
+				last.Obj = i.unpack(last.Obj)
+				o = last
+			}
+			deleted := i.unpack(o)
+			i.forward(func(h cache.ResourceEventHandler) { h.OnDelete(deleted) })
 		},
+	}
+}
+
+// forward calls all handlers, one after the other.
+func (i *informer) forward(call func(cache.ResourceEventHandler)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, r := range i.handlers {
+		call(r.handler)
 	}
 }

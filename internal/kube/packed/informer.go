@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packed keeps API objects in few bytes: in the indexer of client-go each is one string, of which its readers
-// and handlers get an object of their own. Most objects of a cache are read rarely and stay for long, and an object in
+// Package packed keeps API objects in few bytes: in the indexer of client-go each is one string. Each reader gets an
+// object of its own, and so does each event. Most objects of a cache are read rarely and stay for long, and an object in
 // Go is many times what it says.
 package packed
 
