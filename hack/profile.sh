@@ -31,7 +31,7 @@ in_cluster() { nsenter -n -t "$etcd" "$@"; }
 # ip NAMESPACE SELECTOR: the address of a pod that stays.
 ip() {
   k -n "$1" get pods -l "$2" --field-selector=status.phase=Running \
-    -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{.status.podIP}}{{"\n"}}{{end}}{{end}}' | head -1
+    -o go-template='{{range .items}}{{if not .metadata.deletionTimestamp}}{{.status.podIP}}{{"\n"}}{{end}}{{end}}' | sed -n 1p
 }
 generation=$(ip bench parley.dev/component=generation)
 declare -A addresses=(

@@ -134,7 +134,7 @@ func (b *bench) burst(ctx context.Context, f *Figures, result *Burst, to *series
 	}
 	turns := float64(rounds * chats)
 	f.RSS = after.rss
-	f.CPU = after.cpu.minus(before.cpu).per(turns / 1000)
+	f.CPU = after.since(before).per(turns / 1000)
 	to.ownCPU = append(to.ownCPU, f.CPU.Manager+f.CPU.Generator+f.CPU.Relay+f.CPU.Gateway)
 	result.WritesPerTurn = (now.writes - written.writes) / turns
 	return nil

@@ -6,15 +6,16 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/internal/pods/podspec"
@@ -100,11 +101,27 @@ func (b *bench) settledWrites(ctx context.Context) (writeCounts, error) {
 	return last, err
 }
 
-// usage is what Parley's containers use: CPU in seconds since their start, memory in MiB.
-type usage struct{ cpu, rss Components }
+// usage is what Parley's programs say of themselves: CPU in seconds since the start of each, and the most memory that
+// one of a component has, in MiB. The kubelet measures only every ten seconds or so, which is longer than a burst.
+type usage struct {
+	cpu map[program]float64
+	rss Components
+}
 
-func (c Components) minus(o Components) Components {
-	return Components{c.Manager - o.Manager, c.Generator - o.Generator, c.Relay - o.Relay, c.Gateway - o.Gateway}
+// program is that of a container.
+type program struct{ pod, component string }
+
+// metricsPorts are where the programs of components serve their metrics.
+var metricsPorts = map[string]int{
+	"manager": 8080, "gateway": 8082, "generator": podspec.MetricsPort, "relay": podspec.RelayMetricsPort,
+}
+
+// since is the CPU that components have used since then. A program that was not there then counts from its start.
+func (u usage) since(then usage) (used Components) {
+	for p, seconds := range u.cpu {
+		*used.of(p.component) += seconds - then.cpu[p]
+	}
+	return used
 }
 
 func (c Components) per(n float64) Components {
@@ -117,48 +134,37 @@ func (c *Components) of(name string) *float64 {
 		"gateway": &c.Gateway}[name]
 }
 
-// usage asks the kubelets. CPU is the sum over all containers of a component, memory that of the largest.
+// usage asks the programs of all pods that are ready.
 func (b *bench) usage(ctx context.Context) (usage, error) {
-	var total usage
-	nodes, err := b.core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return total, fmt.Errorf("listing nodes: %w", err)
-	}
-	for i := range nodes.Items {
-		raw, err := b.core.CoreV1().RESTClient().Get().Resource("nodes").Name(nodes.Items[i].Name).SubResource("proxy").
-			Suffix("stats/summary").Param("only_cpu_and_memory", "true").DoRaw(ctx)
+	total := usage{cpu: map[program]float64{}}
+	for _, in := range []string{namespace, "parley-system"} {
+		pods, err := b.core.CoreV1().Pods(in).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return total, fmt.Errorf("asking the kubelet of node %s: %w", nodes.Items[i].Name, err)
+			return total, fmt.Errorf("listing the pods of %s: %w", in, err)
 		}
-		if err := total.add(raw); err != nil {
-			return total, err
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && ready(pod) {
+				if err := b.addPod(ctx, &total, pod); err != nil {
+					return total, err
+				}
+			}
 		}
 	}
 	return total, nil
 }
 
-func (u *usage) add(raw []byte) error {
-	var summary struct {
-		Pods []struct {
-			PodRef     struct{ Namespace string }
-			Containers []struct {
-				Name   string
-				CPU    struct{ UsageCoreNanoSeconds float64 }
-				Memory struct{ RSSBytes float64 }
-			}
+func (b *bench) addPod(ctx context.Context, to *usage, pod *corev1.Pod) error {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		port, ok := metricsPorts[c.Name]
+		if !ok {
+			continue
 		}
-	}
-	if err := json.Unmarshal(raw, &summary); err != nil {
-		return fmt.Errorf("reading the kubelet's summary: %w", err)
-	}
-	for _, pod := range summary.Pods {
-		for _, c := range pod.Containers {
-			if cpu, rss := u.cpu.of(c.Name), u.rss.of(c.Name); cpu != nil &&
-				(pod.PodRef.Namespace == namespace || pod.PodRef.Namespace == "parley-system") {
-				*cpu += c.CPU.UsageCoreNanoSeconds / 1e9
-				*rss = max(*rss, c.Memory.RSSBytes/(1<<20))
-			}
+		one, err := b.process(ctx, pod, strconv.Itoa(port))
+		if err != nil {
+			return err
 		}
+		rss := to.rss.of(c.Name)
+		to.cpu[program{pod.Name, c.Name}], *rss = one.cpu, max(*rss, one.RSS)
 	}
 	return nil
 }
@@ -174,8 +180,7 @@ func (b *bench) countPods(ctx context.Context, f *Figures) error {
 	return nil
 }
 
-// managerMemory is the most that the manager has in the half minute after it was started: the kubelet measures every
-// ten seconds or so.
+// managerMemory is the most that the manager has in the half minute after it was started.
 func (b *bench) managerMemory(ctx context.Context) (float64, error) {
 	most := 0.0
 	for range 15 {

@@ -175,7 +175,7 @@ func (b *bench) mcpBurst(ctx context.Context, prefix string, w *mcpWorld) (float
 		return 0, err
 	}
 	most := 0.0
-	for range 10 { // The kubelet measures every ten seconds or so.
+	for range 10 { // It may grow a little longer.
 		time.Sleep(2 * time.Second)
 		used, err := b.usage(ctx)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
@@ -81,7 +82,7 @@ func (b *bench) state(ctx context.Context, s *State, f *Scale, of sizes) error {
 			err = fmt.Errorf("no %s is ready", name)
 		}
 		if err == nil {
-			*into, err = b.process(ctx, pod, map[string]string{"manager": "8080", "gateway": "8082"}[name])
+			*into, err = b.process(ctx, pod, strconv.Itoa(metricsPorts[name]))
 		}
 		if err != nil {
 			return err
