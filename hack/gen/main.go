@@ -45,6 +45,7 @@ func files() []file {
 		{"docs/reference/status.md", status.Render},
 		{"docs/reference/stream-events.md", reference.StreamEvents},
 		{"docs/reference/tools.md", toolpage.Render},
+		{"internal/gateway/page/ui/js/tools.js", toolpage.Script},
 	}
 	for _, kind := range reference.Kinds() {
 		all = append(all, file{"docs/reference/" + kind.Page, kind.Render})

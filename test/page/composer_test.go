@@ -221,6 +221,11 @@ func TestNewChatHasItsSettings(t *testing.T) {
 			").querySelector('input, textarea').focus()")
 		p.Write(words)
 	}
+	p.Click("dialog summary", "Choose tools by name")
+	p.Click("dialog [aria-label='Ask first: write_file']", "")
+	p.Click("dialog [aria-label='Allow: read_file']", "") // It was typed.
+	p.Click("dialog [aria-label='Allow: write_file']", "")
+	hasNoBarrier(p)
 	p.Type("dialog textarea", "What I typed")
 	p.Click("dialog .prompts button", "Why?")
 	focusOn(p, "dialog textarea")
@@ -231,7 +236,7 @@ func TestNewChatHasItsSettings(t *testing.T) {
 	p.Write("Say it.")
 	p.Key("Enter")
 	const want = `{"chatClassName":"docs","prompt":"Why?\nSay it.","systemPrompt":"Be brief.",` +
-		`"tools":{"allow":["execute","read_file"],"approval":["execute"]},"workspace":{"podTemplateRef":{"name":"go"}}}`
+		`"tools":{"allow":["execute","write_file"],"approval":["execute","write_file"]},"workspace":{"podTemplateRef":{"name":"go"}}}`
 	if got := encoded(s.wasAsked("POST " + chats)["spec"]); got != want {
 		t.Errorf("asked for was %s", got)
 	}

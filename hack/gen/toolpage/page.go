@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -58,6 +59,23 @@ func render(all []tools.Tool) ([]byte, error) {
 			return nil, err
 		}
 	}
+	return b.Bytes(), nil
+}
+
+// markup is what a text has in Markdown for its readers to look up more.
+var markup = regexp.MustCompile("`| \\(\\[[^]]*\\]\\([^)]*\\)\\)")
+
+// Script returns the tools as a module for the gateway's page: their names, with the chats that they are offered to.
+func Script() ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprint(&b, "// Copyright The Parley Authors.\n// SPDX-License-Identifier: Apache-2.0\n\n"+
+		"// The tools that Parley brings, each with the chats that it is offered to. Made by make generate.\n\n"+
+		"/** @type {Object<string, string>} */\nexport const TOOLS = {\n")
+	for _, tool := range builtIn() {
+		d := tool.Definition()
+		fmt.Fprintf(&b, "  %s: %q,\n", d.Name, markup.ReplaceAllString(d.Reference.Offered, ""))
+	}
+	fmt.Fprint(&b, "};\n")
 	return b.Bytes(), nil
 }
 

@@ -40,7 +40,8 @@ func newArchives(o *options) *cobra.Command {
 	}
 	listing := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List archived chats",
 		Long:    "Lists the archived chats of the namespace, by the day on which they were created.",
-		Example: "  kubectl chat archives list --created 2026-11", Args: cobra.NoArgs, RunE: cmd.RunE}
+		Example: "  kubectl chat archives list --created 2026-11\n  kubectl chat archives list -o json",
+		Args:    cobra.NoArgs, RunE: cmd.RunE}
 	for _, c := range []*cobra.Command{cmd, listing} {
 		c.Flags().StringVar(&created, "created", "", "only chats that were created in this year, in this month or on this "+
 			"day, such as 2026-11")
@@ -49,16 +50,19 @@ func newArchives(o *options) *cobra.Command {
 		&cobra.Command{Use: "get CHAT[/UID]", Short: "Print an archived chat",
 			Long: "Prints the Chat and its sub-chats, with their ChatMessages and ToolApprovals, as a List in JSON, as " +
 				"kubectl get prints them.",
-			Example: "  kubectl chat archives get triage > triage.json", Args: cobra.ExactArgs(1),
-			RunE: asCaller(o, getArchive, render.FormatJSON)},
+			Example: "  kubectl chat archives get triage\n  kubectl chat archives get triage/0f8c1d7e > triage.json",
+			Args:    cobra.ExactArgs(1),
+			RunE:    asCaller(o, getArchive, render.FormatJSON)},
 		&cobra.Command{Use: "restore CHAT[/UID]", Short: "Restore an archived chat",
 			Long: "Restores an archived chat and its sub-chats into the cluster, as kubectl chat restore does. No model is " +
 				"asked again. The archive stays. Takes the verb restore on chats (ClusterRole parley-restore).",
-			Example: "  kubectl chat archives restore triage", Args: cobra.ExactArgs(1), RunE: asCaller(o, restoreArchive)},
+			Example: "  kubectl chat archives restore triage\n  kubectl chat archives restore triage/0f8c1d7e",
+			Args:    cobra.ExactArgs(1), RunE: asCaller(o, restoreArchive)},
 		newRedactArchive(o),
 		&cobra.Command{Use: "delete CHAT[/UID]", Short: "Delete an archived chat",
 			Long:    "Deletes the archive of a chat from the object storage. That cannot be undone.",
-			Example: "  kubectl chat archives delete triage", Args: cobra.ExactArgs(1), RunE: asCaller(o, deleteArchive)},
+			Example: "  kubectl chat archives delete triage\n  kubectl chat archives delete triage/0f8c1d7e",
+			Args:    cobra.ExactArgs(1), RunE: asCaller(o, deleteArchive)},
 	)
 	return cmd
 }

@@ -92,7 +92,7 @@ func newDeny(o *options) *cobra.Command {
 		Short: "Refuse a call that waits for approval",
 		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The model reads the comment. The " +
 			"turn continues once all waiting calls are decided and answered. CALL is as for approve.",
-		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
+		Example: "  kubectl chat deny triage\n  kubectl chat deny triage call_1 --comment 'not during the freeze'",
 	})
 }
 

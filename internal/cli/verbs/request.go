@@ -101,8 +101,9 @@ var requests = []request{
 
 func newRequest(o *options, r request) *cobra.Command {
 	return newAwaited(o, &cobra.Command{
-		Use: r.name + " CHAT", Args: cobra.ExactArgs(1), Short: r.short, Example: "  kubectl chat " + r.name + " " + r.chat,
-		Long: "Annotates the chat with " + r.kind.Annotation() + " and waits until it has acted on it" + r.effect,
+		Use: r.name + " CHAT", Args: cobra.ExactArgs(1), Short: r.short,
+		Example: "  kubectl chat " + r.name + " " + r.chat + "\n  kubectl chat " + r.name + " " + r.chat + " --wait=false",
+		Long:    "Annotates the chat with " + r.kind.Annotation() + " and waits until it has acted on it" + r.effect,
 	}, r.make)
 }
 
@@ -177,7 +178,7 @@ var fields = []field{
 func newField(o *options, f field) *cobra.Command {
 	return newAwaited(o, &cobra.Command{
 		Use: f.name + " CHAT", Args: cobra.ExactArgs(1), Short: f.short, Long: f.effect,
-		Example: "  kubectl chat " + f.name + " triage",
+		Example: "  kubectl chat " + f.name + " triage\n  kubectl chat " + f.name + " triage --timeout 30s",
 	}, f.set)
 }
 
@@ -215,7 +216,7 @@ func newPromote(o *options) *cobra.Command {
 		Long: "Sets spec.whenBusy of the ChatMessage to Interrupt and waits until it is being answered, as if it had been " +
 			"sent with --interrupt: the running turn stops, and the text so far is kept. Ends with 1 if the message is not " +
 			"queued.",
-		Example: "  kubectl chat promote triage triage-x7k2p",
+		Example: "  kubectl chat promote triage triage-x7k2p\n  kubectl chat promote triage triage-x7k2p --wait=false",
 		Args:    cobra.ExactArgs(2),
 	}, promoteMessage)
 }

@@ -30,11 +30,12 @@ import (
 func newUI(o *options) *cobra.Command {
 	noOpen, port := false, uint16(0)
 	cmd := &cobra.Command{
-		Use:   "ui [CHAT]",
-		Short: "Open the page in a browser",
+		Use:     "ui [CHAT]",
+		Aliases: []string{"open"},
+		Short:   "Open the page in a browser",
 		Long: "Serves the page on this machine and opens it in a browser, until ctrl-C. The page may do what you may. Your " +
 			"token stays with the plug-in: the browser gets a key for this server alone, and the link opens the page once.",
-		Example: "  kubectl chat ui\n  kubectl chat ui triage --no-open",
+		Example: "  kubectl chat ui\n  kubectl chat open triage\n  kubectl chat ui triage --no-open",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
 			return serveUI(ctx, s, strings.Join(args, ""), port, noOpen)

@@ -90,6 +90,12 @@ func withRole(no *refusal.Error, op huma.Operation) error {
 		return refused{no} // Roles of the cluster allow it.
 	case op.OperationID == decideCall:
 		role = "parley-tool-approver"
+	case op.OperationID == putConfiguration:
+		for _, k := range configurationKinds {
+			if strings.Contains(no.Message, `"`+k.resource+`"`) {
+				role = k.role
+			}
+		}
 	case op.Method == http.MethodGet:
 		role = "parley-chat-viewer"
 	}

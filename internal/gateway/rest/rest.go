@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rest lets callers read and change chats over HTTP. Each operation is one request to the API server with the
-// caller's own token, so the API server authorizes it. Nothing is kept. The gateway's own account is used only for
+// Package rest lets callers read and change chats over HTTP. Operations ask the API server with the caller's own
+// token, so the API server authorizes them. Nothing is kept. The gateway's own account is used only for
 // Options.Agent, once the API server has said that the caller may see changes.
 package rest
 
@@ -93,6 +93,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	queue{a}.register()
 	searches{a}.register()
 	workspaces{a}.register()
+	configurations{a}.register()
 	archives{a, o.Archive}.register()
 	files{o.Files, a, o.Archive}.register()
 	describeStreams(a.huma.OpenAPI())
@@ -176,7 +177,7 @@ func (a *api) limiter(operation string) (of *limit.PerCaller, what string) {
 		return a.downloads, "downloads"
 	case getChanges, getPatch:
 		return a.reviews, "requests for changes"
-	case searchMessages:
+	case searchMessages, readUsage:
 		return a.searches, "searches"
 	}
 	return a.requests, "requests"

@@ -18,6 +18,7 @@ import (
 
 const (
 	searchMessages = "searchMessages"
+	readUsage      = "readUsage"
 	// searchFor is how long one request reads, so that people soon see what is found.
 	searchFor = time.Second
 	// searchHits ends a request that has found so many.
@@ -53,7 +54,7 @@ type Hit struct {
 	Excerpt   string              `json:"excerpt" doc:"The text around the first word, on one line."`
 }
 
-// searches are the operations on what messages say.
+// searches are the operations that read all messages of a namespace.
 type searches struct{ api *api }
 
 func (s searches) register() {
@@ -61,6 +62,7 @@ func (s searches) register() {
 		"Reads messages for about a second, and says how many: ask again with continue until it is absent. It finds words "+
 			"in texts, calls and their results, but not in reasoning, superseded messages and archives of deleted chats. "+
 			"For those who may list ChatMessages.", http.StatusOK), s.search)
+	s.registerUsage()
 }
 
 func (s searches) search(ctx context.Context, in *SearchMessages) (*Found, error) {

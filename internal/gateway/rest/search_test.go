@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -76,4 +77,27 @@ func TestSearchNeedsTheRightToListMessages(t *testing.T) {
 	d.account("stranger")
 	d.token = d.tokenOf("stranger")
 	d.refuses(http.StatusForbidden, "Forbidden", "chatmessages", http.MethodGet, "/search?q=a", "")
+}
+
+func TestUsageIsSummedByDayChatAndModel(t *testing.T) {
+	t.Parallel()
+	d := open(t, "parley-chat-user")
+	chat := chattest.Generating()
+	for i, micros := range []int64{500_000, 250_000} {
+		reply := chattest.Answer(chat, chattest.Says("x"), chattest.Costs(micros))
+		reply.Name = fmt.Sprint("reply-", i)
+		d.create(&v1beta1.ChatMessage{ObjectMeta: d.meta(reply.Name), Spec: reply.Spec})
+	}
+	d.create(chattest.In(d.namespace, chattest.User(chat.Name, "question")))
+	got := d.does(http.StatusOK, http.MethodGet, "/usage", "")
+	rows := got.field("rows").([]any)
+	if len(rows) != 1 || got.field("messages") != float64(3) || got.field("continue") != nil {
+		t.Fatalf("read %s", got.text)
+	}
+	row := answer{body: rows[0].(map[string]any)}
+	if row.field("chat") != chat.Name || row.field("day") != chattest.Now.Format(time.DateOnly) ||
+		row.field("replies") != float64(2) || row.field("model") == "" ||
+		row.field("cost").([]any)[0].(map[string]any)["microUnits"] != float64(750_000) {
+		t.Errorf("read %s", got.text)
+	}
 }

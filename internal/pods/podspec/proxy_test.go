@@ -23,7 +23,7 @@ func proxied() Settings {
 }
 
 // Security (an author of ChatModelConfigs): cannot have the API server called through a proxy. Also
-// TestTheAPIServerIsCalledWithoutAProxy of internal/kube/apiclient.
+// TestAPIServerIsCalledWithoutProxyAndCompression of internal/kube/apiclient.
 func TestTheProxyIsNotInTheEnvironment(t *testing.T) {
 	pod := Generation(proxied(), "p")
 	for _, c := range pod.Spec.Containers {

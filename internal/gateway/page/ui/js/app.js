@@ -6,6 +6,7 @@
 import { ChatActions } from './actions.js';
 import { ask, whenUnauthorized } from './api.js';
 import { ChatView } from './chat.js';
+import { Configuration } from './configuration.js';
 import { account, newChat, signIn } from './dialogs.js';
 import { byId, el, onFrame, toast } from './dom.js';
 import { keepFocus } from './focus.js';
@@ -19,6 +20,7 @@ import { Search } from './search.js';
 import { begin, hasToken, known, remember, resume, signInAtProvider, signOut, use, whoAmI } from './session.js';
 import { plain } from './text.js';
 import { themes } from './theme.js';
+import { Usage } from './usage.js';
 
 /** @type {ChatList|null} */
 let list = null;
@@ -30,8 +32,16 @@ let inbox = null;
 const WAITING = '~waiting';
 /** Where the address shows a search, before its words. */
 const SEARCH = '~search';
-/** @type {Search|null} the search that is shown */
-let search = null;
+/** Where the address shows the configuration, before its object. */
+const CONFIGURATION = '~configuration';
+/** Where the address shows the usage. */
+const USAGE = '~usage';
+/** What the page shows in place of a chat. @type {{isFor: (namespace: string, what: string) => boolean, stop: () => void}|null} */
+let shown = null;
+/** The part of the page that shows it. @type {string|undefined} */
+let shownPart;
+/** Which part of the page shows such a place; any other place is a chat. @type {Object<string, string>} */
+const PARTS = { [WAITING]: 'inbox', [SEARCH]: 'found', [CONFIGURATION]: 'config', [USAGE]: 'usage' };
 let notifier = new Notifier((chat) => go(list?.namespace, chat));
 const lost = new Set();
 let login = 'token';
@@ -84,26 +94,34 @@ function route() {
     lost.delete('chat');
     view = null;
   }
-  const waiting = chat === WAITING;
-  const searched = chat === SEARCH;
+  const part = PARTS[chat];
   document.body.dataset.view = chat ? 'chat' : 'list';
-  byId('chat').hidden = !chat || waiting || searched;
+  byId('chat').hidden = !chat || Boolean(part);
   byId('nothing').hidden = Boolean(chat);
-  byId('inbox').hidden = !waiting;
+  for (const id of Object.values(PARTS)) byId(id).hidden = id !== part;
   byId('waiting').href = link(WAITING);
-  byId('found').hidden = !searched;
-  if (!searched || !search?.isFor(namespace, message)) {
-    search?.stop();
-    search = null;
+  if (part !== shownPart || !shown?.isFor(namespace, message)) {
+    shown?.stop();
+    shown = show(chat, namespace, message);
+    shownPart = part;
   }
-  if (searched) search ??= new Search(namespace, message, address, (name) => list.chats.get(name)?.title);
-  inbox = waiting ? inbox ?? new Inbox(byId('inbox-rows'), namespace, link, (words) => toast(words, true)) : null;
+  inbox = chat === WAITING ? inbox ?? new Inbox(byId('inbox-rows'), namespace, link, (words) => toast(words, true)) : null;
   listChanged();
-  if (chat && !waiting && !searched && !view) {
+  if (chat && !part && !view) {
     view = new ChatView(namespace, chat, { link, below: (name) => list.below(name), summary: (name) => list.chats.get(name),
       state: connection('chat'), gone: () => { byId('notices').replaceChildren(el('p', { class: 'notice bad' }, 'This chat was deleted.')); } });
   }
   view?.reveal(message);
+}
+
+/** @param {string} place @param {string} namespace @param {string} what of the place */
+function show(place, namespace, what) {
+  switch (place) {
+    case SEARCH: return new Search(namespace, what, address, (name) => list.chats.get(name)?.title);
+    case CONFIGURATION: return new Configuration(namespace, what, (object) => address(namespace, CONFIGURATION, object), startChat);
+    case USAGE: return new Usage(namespace, link);
+    default: return null;
+  }
 }
 
 function listChanged() {
@@ -127,6 +145,11 @@ function go(namespace, chat, message) {
   if (namespace) location.hash = address(namespace, chat, message);
 }
 
+/** @param {{model?: string, class?: string}} [given] */
+function startChat(given) {
+  if (list) newChat(list.namespace, (chat) => go(list.namespace, chat), given);
+}
+
 /** What the open menu is about. @type {ChatActions|null} */
 let chosen = null;
 
@@ -145,7 +168,9 @@ function openMenu(chat, at) {
 
 /** @type {Object<string, () => void>} what the buttons do */
 const acts = {
-  new: () => { if (list) newChat(list.namespace, (chat) => go(list.namespace, chat)); },
+  new: () => startChat(),
+  configure: () => go(list?.namespace, CONFIGURATION),
+  usage: () => go(list?.namespace, USAGE),
   back: () => go(list?.namespace, ''),
   interrupt: () => view?.actions.request('Interrupt'),
   changes: () => view?.changes.open(),

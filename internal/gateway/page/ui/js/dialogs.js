@@ -8,6 +8,7 @@ import { EFFORTS, MODES } from './commands.js';
 import { button, byId, el, onEnter } from './dom.js';
 import { keep, kept } from './drafts.js';
 import { clipped, plain } from './text.js';
+import { namesIn, toolChoice } from './toolchoice.js';
 
 /** @param {string} title @param {...(Node|string)} content @returns {HTMLDialogElement} */
 export function dialog(title, ...content) {
@@ -55,11 +56,8 @@ export function chosen(title, label, yes) {
   });
 }
 
-/** What a list that people type names, with commas or spaces between. */
-const namesIn = (field) => field.value.split(/[\s,]+/).filter(Boolean);
-
-/** @param {string} namespace @param {(chat: string) => void} created */
-export async function newChat(namespace, created) {
+/** @param {string} namespace @param {(chat: string) => void} created @param {{model?: string, class?: string}} [given] chosen already */
+export async function newChat(namespace, created, given = {}) {
   const key = `${namespace}/new`;
   const text = (placeholder, more = {}) => el('input', { type: 'text', placeholder, ...more });
   const choice = (...values) => el('select', {}, el('option', { value: '' }, 'default'), ...values.map((value) => el('option', {}, value)));
@@ -82,7 +80,8 @@ export async function newChat(namespace, created) {
   const form = el('form', { method: 'dialog' }, el('label', {}, 'First message', prompt), prompts, el('label', {}, 'Class', klass), about,
     el('label', {}, 'Model', model), el('label', {}, 'Name', name),
     el('details', {}, el('summary', {}, 'More settings'), el('label', {}, 'System prompt', system), el('label', {}, 'Workspace', template), templates,
-      el('label', {}, 'Tools', allow), el('label', {}, 'Tools whose calls wait for approval', approval), el('label', {}, 'Mode', mode),
+      el('label', {}, 'Tools', allow), el('label', {}, 'Tools whose calls wait for approval', approval),
+      toolChoice({ Allow: allow, 'Ask first': approval }), el('label', {}, 'Mode', mode),
       el('label', {}, 'Effort', effort)), wrong,
     el('div', { class: 'row' }, submit, button('Cancel', () => shown.close())));
   const shown = dialog(`A new chat in ${namespace}`, form);
@@ -115,9 +114,12 @@ export async function newChat(namespace, created) {
   form.addEventListener('submit', (event) => { event.preventDefault(); begin(); });
   prompt.addEventListener('keydown', (event) => onEnter(event, () => form.requestSubmit()));
   options(model, namespace, 'modelConfigs', (one) => [one.model && `${one.name}: ${one.model}, ${one.provider}`,
-    one.default && '(default)', one.ready === false && '(not ready)']);
+    one.default && '(default)', one.ready === false && '(not ready)']).then(() => { if (given.model) model.value = given.model; });
   options(templates, namespace, 'templates', (one) => [`${one.name}:`, one.description]);
-  const classes = options(klass, namespace, 'chatClasses', () => []);
+  const classes = options(klass, namespace, 'chatClasses', () => []).then((found) => {
+    if (given.class) klass.value = given.class;
+    return found;
+  });
   const describe = async () => {
     const found = (await classes).find((one) => (klass.value ? one.name === klass.value : one.default));
     about.textContent = found ? plain([klass.value ? '' : `${found.name}:`, found.description].filter(Boolean).join(' ')) : '';

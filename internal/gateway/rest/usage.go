@@ -1,0 +1,96 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/cost"
+)
+
+// ReadUsage are the parameters of a reading of usage.
+type ReadUsage struct {
+	InNamespace
+
+	Continue string `query:"continue" maxLength:"8192" doc:"From the answer before, to read on."`
+}
+
+// Usage is a piece of what the replies of a namespace have used.
+type Usage struct {
+	Body struct {
+		Rows     []UsageRow `json:"rows" doc:"What the replies of this piece have used, in no order. Rows of another piece add to them."`
+		Messages int        `json:"messages" doc:"How many messages were read for this answer."`
+		Continue string     `json:"continue,omitempty" doc:"To read on; absent if all messages were read."`
+	}
+}
+
+// UsageKey is what a row is about.
+type UsageKey struct {
+	Day   string `json:"day" doc:"The day on which the replies ended, in UTC."`
+	Chat  string `json:"chat" doc:"Their chat."`
+	Model string `json:"model,omitempty" doc:"Their model, as its provider calls it."`
+}
+
+// UsageRow is what the replies of a day have used, of a chat and a model.
+type UsageRow struct {
+	UsageKey
+
+	Replies int                `json:"replies" doc:"How many replies."`
+	Usage   v1beta1.TokenUsage `json:"usage" doc:"Their tokens."`
+	Cost    []v1beta1.Cost     `json:"cost,omitempty" doc:"Their costs, one of each currency."`
+}
+
+func (s searches) usage(ctx context.Context, in *ReadUsage) (out *Usage, err error) {
+	out, rows := &Usage{}, map[UsageKey]UsageRow{}
+	look := func(m *v1beta1.ChatMessage) {
+		out.Body.Messages++
+		if g := m.Spec.Generation; g != nil && (g.Usage != nil || g.Cost != nil) {
+			key := usageKeyOf(m)
+			rows[key] = rows[key].with(key, g)
+		}
+	}
+	out.Body.Continue = in.Continue
+	for start := s.api.options.Now(); ; {
+		if out.Body.Continue, err = s.page(ctx, in.Namespace, out.Body.Continue, look); err != nil {
+			return nil, err
+		}
+		if out.Body.Continue == "" || s.api.options.Now().Sub(start) >= searchFor {
+			break
+		}
+	}
+	out.Body.Rows = make([]UsageRow, 0, len(rows))
+	for _, row := range rows {
+		out.Body.Rows = append(out.Body.Rows, row)
+	}
+	return out, nil
+}
+
+func usageKeyOf(m *v1beta1.ChatMessage) UsageKey {
+	key := UsageKey{Day: m.Spec.Generation.FinishedAt.UTC().Format(time.DateOnly), Chat: m.Spec.ChatRef.Name}
+	if model := m.Spec.Generation.Model; model != nil {
+		key.Model = model.Name
+	}
+	return key
+}
+
+// with is the row with one more reply.
+func (r UsageRow) with(key UsageKey, g *v1beta1.MessageGeneration) UsageRow {
+	r.UsageKey, r.Replies = key, r.Replies+1
+	if g.Usage != nil {
+		r.Usage = r.Usage.Add(*g.Usage)
+	}
+	if g.Cost != nil {
+		r.Cost = cost.Total(r.Cost, []v1beta1.Cost{*g.Cost})
+	}
+	return r
+}
+
+func (s searches) registerUsage() {
+	register(s.api, operation(readUsage, http.MethodGet, "/namespaces/{namespace}/usage", "Read what replies have used",
+		"Tokens and costs by day, chat and model, of the replies that exist. Reads messages for about a second: ask again "+
+			"with continue until it is absent. For those who may list ChatMessages.", http.StatusOK), s.usage)
+}
