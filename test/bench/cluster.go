@@ -144,7 +144,7 @@ func (b *bench) usage(ctx context.Context) (usage, error) {
 		}
 		for i := range pods.Items {
 			if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && ready(pod) {
-				if err := b.addPod(ctx, &total, pod); err != nil {
+				if err := total.add(ctx, b, pod); err != nil {
 					return total, err
 				}
 			}
@@ -153,7 +153,7 @@ func (b *bench) usage(ctx context.Context) (usage, error) {
 	return total, nil
 }
 
-func (b *bench) addPod(ctx context.Context, to *usage, pod *corev1.Pod) error {
+func (u *usage) add(ctx context.Context, b *bench, pod *corev1.Pod) error {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		port, ok := metricsPorts[c.Name]
 		if !ok {
@@ -163,8 +163,8 @@ func (b *bench) addPod(ctx context.Context, to *usage, pod *corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		rss := to.rss.of(c.Name)
-		to.cpu[program{pod.Name, c.Name}], *rss = one.cpu, max(*rss, one.RSS)
+		rss := u.rss.of(c.Name)
+		u.cpu[program{pod.Name, c.Name}], *rss = one.cpu, max(*rss, one.RSS)
 	}
 	return nil
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package packed keeps API objects in few bytes: in the indexer of client-go each is one string. Each reader gets an
-// object of its own, and so does each event. Most objects of a cache are read rarely and stay for long, and an object in
-// Go is many times what it says.
+// object of its own, and so does each event. Most objects of a cache are read rarely and stay for long, and an object
+// in Go is many times what it says.
 package packed
 
 import (
