@@ -119,7 +119,7 @@ var metricsPorts = map[string]int{
 // since is the CPU that components have used since then. A program that was not there then counts from its start.
 func (u usage) since(then usage) (used Components) {
 	for p, seconds := range u.cpu {
-		*used.of(p.component) += seconds - then.cpu[p]
+		*used.of(p.component) += max(0, seconds-then.cpu[p]) // A container may have been restarted.
 	}
 	return used
 }

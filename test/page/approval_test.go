@@ -218,6 +218,30 @@ func TestAnswersStayWithTheirChat(t *testing.T) {
 	}
 }
 
+func TestAnswersToSeveralRequestsAreApart(t *testing.T) {
+	s := newStage(t)
+	request := func(title string) fields {
+		return fields{"params": fields{"message": title, "requestedSchema": fields{"properties": fields{
+			"name": fields{"type": "string", "title": title}}}}}
+	}
+	question := waitsFor("c1", "deploy", fields{})
+	question["approvalCause"] = "InputRequired"
+	question["inputRequests"] = encoded(fields{"from": request("From where?"), "to": request("To where?")})
+	s.chat("triage", asks(question)...)
+	p := s.opened(t)
+	for label, words := range map[string]string{"From where?": "east", "To where?": "west"} {
+		p.Sees("#approvals label", label)
+		p.Do("[...document.querySelectorAll('#approvals label')].find((l) => l.innerText.includes(" + encoded(label) +
+			")).querySelector('input').focus()")
+		p.Write(words)
+	}
+	p.Click("#approvals button", "Answer")
+	const want = `{"from":{"name":"east"},"to":{"name":"west"}}`
+	if got := s.wasAsked("POST " + chats + "/triage/approvals")["content"]; got != want {
+		t.Errorf("answered was %v", got)
+	}
+}
+
 // hides lets a test hide the page, which then closes streams at once, and counts those. Silence ends none.
 const hides = `{ const later = setTimeout, get = fetch;
 	const instead = {30000: 0, 40000: 1e9};

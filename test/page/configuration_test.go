@@ -4,6 +4,8 @@
 package page
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"testing"
@@ -32,7 +34,7 @@ func configured(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t)
 	s.answer("GET "+configurations, http.StatusOK, fields{"kinds": []fields{
-		{"kind": "ChatModelConfig", "resource": "chatmodelconfigs", "create": true, "update": true, "objects": []fields{
+		{"kind": "ChatModelConfig", "resource": "chatmodelconfigs", "create": true, "objects": []fields{
 			{"name": "large", "summary": "claude, Anthropic", "default": true, "ready": "False", "reason": "SecretNotFound",
 				"message": "there is no Secret keys"}}},
 		{"kind": "ChatClass", "resource": "chatclasses", "objects": []fields{
@@ -43,13 +45,13 @@ func configured(t *testing.T) *stage {
 	}
 	s.answer("GET /v1beta1/namespaces/demo/templates", http.StatusOK, fields{"templates": []fields{
 		{"name": "go", "description": "A Go toolchain."}}})
-	s.answer("GET "+configurations+"/chatmodelconfigs/large", http.StatusOK, fields{
-		"metadata": fields{"name": "large", "resourceVersion": "7"},
+	s.answer("GET "+configurations+"/chatmodelconfigs/large", http.StatusOK, fields{"update": true, "object": fields{
+		"metadata": fields{"name": "large", "resourceVersion": "7", "generation": 1, "uid": "u"},
 		"spec": fields{"provider": "anthropic", "model": "claude", "default": true, "maxOutputTokens": 4096,
-			"apiKey": fields{"secretKeyRef": fields{"name": "keys", "key": "k"}}}})
-	s.answer("GET "+configurations+"/chatclasses/ops", http.StatusOK, fields{
+			"apiKey": fields{"secretKeyRef": fields{"name": "keys", "key": "k"}}}}})
+	s.answer("GET "+configurations+"/chatclasses/ops", http.StatusOK, fields{"object": fields{
 		"metadata": fields{"name": "ops", "resourceVersion": "8"}, "spec": fields{"description": "For work on clusters.",
-			"firstPrompts": []string{"What is broken?", "What is new?"}}})
+			"firstPrompts": []string{"What is broken?", "What is new?"}}}})
 	return s
 }
 
@@ -127,17 +129,80 @@ func TestClassIsShownToReaderAndTried(t *testing.T) {
 	p.Until("the class is chosen", "[...document.querySelectorAll('dialog select')].some((s) => s.value === 'ops')")
 }
 
+func TestUntouchedFieldsAreSavedAsTheyWere(t *testing.T) {
+	p := configured(t).opened(t)
+	server := fields{"name": "s", "command": []string{"srv", "--prefix", "", " x ", "a\rb"}, "env": []fields{{"name": "E", "value": ""}}}
+	for resource, spec := range map[string]fields{
+		"chatmodelconfigs": {"provider": "openai", "model": "m", "temperature": 0, "disabled": false,
+			"headers":         []fields{{"name": "X", "value": "a  b "}},
+			"providerOptions": fields{"openai": fields{}, "openaiCompatible": fields{"extraBody": fields{"a": []any{1, nil, "x"}}}},
+			"fallbacks":       []fields{{"name": "other"}}, "structuredOutput": "OfTomorrow"},
+		"chatclasses": {"description": "one\r\ntwo", "preamble": " \ttabs\n", "firstPrompts": []string{"Explain: ", "Why?"},
+			"defaults": fields{"mcpServers": []fields{server}, "tools": fields{"allow": []string{}, "approval": []string{"execute"}}}},
+		"chatquotas": {"generating": fields{"chats": 0}, "storedFiles": "10Gi"},
+	} {
+		script := fmt.Sprintf(`import(new URL('js/form.js', document.baseURI).href).then(({ fields }) => {
+			const form = fields(%s, %s);
+			document.body.append(...form.nodes);
+			for (let closed; (closed = document.querySelector('details:not([open])'));) closed.open = true;
+			return new Promise((resolve) => setTimeout(resolve)).then(() => JSON.stringify(form.read()));
+		})`, encoded(published(t, resource)), encoded(spec))
+		var read any
+		check.OK(t, json.Unmarshal([]byte(browser.Eval[string](p, script)), &read))
+		if got, want := encoded(read), encoded(spec); got != want {
+			t.Errorf("%s is read as\n%s, not\n%s", resource, got, want)
+		}
+	}
+}
+
+func TestConfigurationKeepsWhatIsNotSaved(t *testing.T) {
+	s := configured(t)
+	p := s.opened(t)
+	p.Click("[data-act=configure]", "")
+	p.Click("#config-body a", "large")
+	p.Sees("#config-body button", "Try it in a chat")
+	p.Do("(" + field + ")('Model (required)')")
+	p.Write("claude-2")
+	p.Key("Enter") // saves nothing
+	p.Gone("#config-body button", "Try it in a chat")
+	p.Do("history.back()")
+	p.Sees("#config-body", "Templates of workspaces")
+	p.Click("#config-body a", "large")
+	p.Sees("#config-body pre", "model: claude-2")
+
+	// The status was written meanwhile, not the spec.
+	const puts, reads = "PUT " + configurations + "/chatmodelconfigs/large", "GET " + configurations + "/chatmodelconfigs/large"
+	metadata := fields{"name": "large", "resourceVersion": "9", "generation": 1, "uid": "u"}
+	s.answer(reads, http.StatusOK, fields{"update": true, "object": fields{"metadata": metadata}})
+	refusals := 1
+	s.mu.Lock()
+	s.answers[puts] = func() (int, any) {
+		if refusals--; refusals >= 0 {
+			return http.StatusConflict, refusal("Conflict", "it was modified")
+		}
+		return http.StatusOK, fields{}
+	}
+	s.mu.Unlock()
+	p.Click("#config-body button", "Save")
+	p.Sees("#toasts", "ChatModelConfig large is saved.")
+	if got := s.wasAsked(puts)["resourceVersion"]; got != "9" || s.times(puts) != 2 {
+		t.Errorf("it was saved %d times, the last with version %v", s.times(puts), got)
+	}
+}
+
 func TestManifestIsReadAsItWasWritten(t *testing.T) {
 	value := fields{"plain": "a b/c-1", "yes": "no", "number": 1.5, "digits": "1e3", "none": nil, "empty": []any{},
-		"odd: key": "- x # y", "tab": "a\n\tb", "break": "a\u2028b\n",
+		"odd: key": "- x # y", "tab": "a\n\tb", "break": "a\u2028b\n", "hidden": "a\u202eb\u200b\U000e0041", "control": "\u007f\u0085\uffff", "small": 1e-7,
 		"lines": "One.\n\n  Two: \"x\"\nThree.", "ended": "One.\nTwo.\n", "twice": "One.\n\n", "indented": " a\nb",
 		"list": []any{"a\nb", []any{"x"}, fields{"k": "on", "l": true}}}
 	p := configured(t).opened(t)
 	p.Do("import(new URL('js/yaml.js', document.baseURI).href).then(({ yaml }) => { " +
 		"document.body.dataset.made = yaml(" + encoded(value) + "); })")
 	p.Until("it is written", "Boolean(document.body.dataset.made)")
+	made := browser.Eval[string](p, "document.body.dataset.made")
+	check.Lacks(t, made, "\u202e", "\u200b", "\U000e0041")
 	var read any
-	check.OK(t, yaml.Unmarshal([]byte(browser.Eval[string](p, "document.body.dataset.made")), &read))
+	check.OK(t, yaml.Unmarshal([]byte(made), &read))
 	if got, want := encoded(read), encoded(value); got != want {
 		t.Errorf("read was %s, written %s", got, want)
 	}

@@ -11,7 +11,7 @@ import (
 func TestUsageIsShownByDayChatAndModel(t *testing.T) {
 	s := newStage(t)
 	row := func(day, chat string, tokens, micros int) fields {
-		return fields{"day": day, "chat": chat, "model": "claude", "replies": 2,
+		return fields{"day": day, "chat": chat, "model": "claude", "calls": 2,
 			"usage": fields{"inputTokens": tokens, "outputTokens": 10, "totalTokens": tokens + 10},
 			"cost":  []fields{{"currency": "USD", "microUnits": micros}}}
 	}
@@ -28,7 +28,10 @@ func TestUsageIsShownByDayChatAndModel(t *testing.T) {
 	s.mu.Unlock()
 	p := s.opened(t)
 	p.Click("[data-act=usage]", "")
-	p.Sees("#usage-body [role=status]", "Of the replies among 520 messages.")
+	p.Sees("#usage-body [role=status]", "All 520 messages are read.")
+	if got := s.wasAsked("GET /v1beta1/namespaces/demo/usage")["continue"]; got != "x" {
+		t.Errorf("the second piece was asked for with %v", got)
+	}
 	rows := func(want string) {
 		t.Helper()
 		p.Until("the rows are "+want, `[...document.querySelectorAll('#usage-body tbody tr')].map((r) =>

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 )
@@ -34,7 +35,7 @@ func newUsage(o *options) *cobra.Command {
 		Short: "Show tokens and costs by chat, model, ChatModelConfig or day",
 		Long: "Shows tokens and costs of a chat, of the chats of the namespace, or with -A of all namespaces. By chat it " +
 			"shows status.usage, status.advisorUsage and status.cost, which include deleted messages. By model, config or day " +
-			"(UTC) it sums up the replies that exist. Currencies are never added to each other.",
+			"(UTC) it sums up the calls of the messages that exist. Currencies are never added to each other.",
 		Example: "  kubectl chat usage triage --by model\n  kubectl chat usage -A --by day",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -116,12 +117,12 @@ func countChats(ctx context.Context, o cluster.Objects, chat string,
 func countReplies(ctx context.Context, o cluster.Objects, chat, by string,
 	add func(of string, usage *v1beta1.TokenUsage, costs ...v1beta1.Cost)) error {
 	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List, func(m *v1beta1.ChatMessage) {
-		g := m.Spec.Generation
-		if g != nil && g.Usage != nil {
-			add(keyOf(m, by), g.Usage)
-		}
-		if g != nil && g.Cost != nil {
-			add(keyOf(m, by), &v1beta1.TokenUsage{}, *g.Cost)
+		for _, call := range cost.Calls(m.Spec.Generation) {
+			var costs []v1beta1.Cost
+			if call.Cost != nil {
+				costs = append(costs, *call.Cost)
+			}
+			add(keyOf(m, call.Model, by), &call.Usage, costs...)
 		}
 	})
 	if err != nil {
@@ -130,9 +131,8 @@ func countReplies(ctx context.Context, o cluster.Objects, chat, by string,
 	return nil
 }
 
-// keyOf returns the model, config or day of a reply; empty if that is not known.
-func keyOf(m *v1beta1.ChatMessage, by string) string {
-	model := m.Spec.Generation.Model
+// keyOf returns the model, config or day of a call; empty if that is not known.
+func keyOf(m *v1beta1.ChatMessage, model *v1beta1.ModelIdentity, by string) string {
 	switch {
 	case by == byDay:
 		return m.Spec.Generation.FinishedAt.UTC().Format(time.DateOnly)

@@ -42,8 +42,8 @@ type ConfigurationKind struct {
 	Kind     string          `json:"kind" doc:"Its name."`
 	Resource string          `json:"resource" doc:"Its name in paths."`
 	Create   bool            `json:"create,omitempty" doc:"Whether the caller may create objects."`
-	Update   bool            `json:"update,omitempty" doc:"Whether the caller may change objects."`
 	Refused  string          `json:"refused,omitempty" doc:"Why the objects are not listed."`
+	More     bool            `json:"more,omitempty" doc:"Whether there are others, which are not listed."`
 	Objects  []Configuration `json:"objects" doc:"The objects by name, at most 500."`
 }
 
@@ -83,7 +83,12 @@ type PutConfiguration struct {
 }
 
 // AnyObject is an object as the API server has it.
-type AnyObject struct{ Body Fields }
+type AnyObject struct {
+	Body struct {
+		Object Fields `json:"object" doc:"The object, without metadata.managedFields."`
+		Update bool   `json:"update,omitempty" doc:"Whether the caller may change it. Only where it is read."`
+	}
+}
 
 // SpecSchema is the schema of a spec.
 type SpecSchema struct{ Body Fields }
@@ -95,10 +100,7 @@ func (c configurations) register() {
 	const all, one = "/namespaces/{namespace}/configurations", "/namespaces/{namespace}/configurations/{resource}/{name}"
 	register(c.api, operation("listConfigurations", http.MethodGet, all, "List what configures chats",
 		"ChatModelConfigs, ChatClasses and ChatQuotas that the caller may list.", http.StatusOK), c.list)
-	register(c.api, operation("getConfiguration", http.MethodGet, one, "Read what configures chats", "", http.StatusOK),
-		func(ctx context.Context, in *OfConfiguration) (*AnyObject, error) {
-			return shown(c.api.client.Configuration(in.Namespace, in.Resource).Get(ctx, in.Name))
-		})
+	register(c.api, operation("getConfiguration", http.MethodGet, one, "Read what configures chats", "", http.StatusOK), c.get)
 	register(c.api, operation(putConfiguration, http.MethodPut, one, "Create or change what configures chats",
 		"It replaces the spec, and keeps metadata.", http.StatusOK), c.put)
 	register(c.api, operation("getConfigurationSchema", http.MethodGet, "/configurations/{resource}/schema",
@@ -110,24 +112,35 @@ func (c configurations) list(ctx context.Context, in *InNamespace) (*Configurati
 	out := &Configurations{}
 	for _, k := range configurationKinds {
 		one := ConfigurationKind{Kind: k.kind, Resource: k.resource}
-		for verb, allowed := range map[string]*bool{"create": &one.Create, "update": &one.Update} {
-			var err error
-			if *allowed, err = c.api.client.Allowed(ctx, apiclient.ResourceAttributes{Resource: k.resource, Verb: verb,
-				Namespace: in.Namespace}); err != nil {
-				return nil, err
-			}
-		}
-		list, err := c.api.client.Configuration(in.Namespace, k.resource).List(ctx, maxConfigurations)
-		if apierrors.IsForbidden(err) {
-			one.Refused, err = err.Error(), nil
+		one.Create = c.may(ctx, apiclient.ResourceAttributes{Resource: k.resource, Verb: "create",
+			Namespace: in.Namespace})
+		list, more, err := c.api.client.Configuration(in.Namespace, k.resource).List(ctx, maxConfigurations)
+		var status apierrors.APIStatus
+		if errors.As(err, &status) && status.Status().Code != http.StatusUnauthorized {
+			one.Refused, err = status.Status().Message, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		one.Objects = each(list, configurationOf)
+		one.Objects, one.More = each(list, configurationOf), more
 		out.Body.Kinds = append(out.Body.Kinds, one)
 	}
 	return out, nil
+}
+
+// may asks whether the caller may do something. Where nobody can tell, the API server decides when it is done.
+func (c configurations) may(ctx context.Context, what apiclient.ResourceAttributes) bool {
+	allowed, err := c.api.client.Allowed(ctx, what)
+	return allowed || err != nil
+}
+
+func (c configurations) get(ctx context.Context, in *OfConfiguration) (*AnyObject, error) {
+	out, err := shown(c.api.client.Configuration(in.Namespace, in.Resource).Get(ctx, in.Name))
+	if err == nil {
+		out.Body.Update = c.may(ctx, apiclient.ResourceAttributes{Resource: in.Resource, Verb: "update",
+			Namespace: in.Namespace, Name: in.Name})
+	}
+	return out, err
 }
 
 func configurationOf(o *apiclient.Configured) Configuration {
@@ -173,7 +186,9 @@ func shown(object map[string]any, err error) (*AnyObject, error) {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")
 	}
-	return &AnyObject{object}, nil
+	out := &AnyObject{}
+	out.Body.Object = object
+	return out, nil
 }
 
 func (c configurations) schema(ctx context.Context, in *OfKind) (*SpecSchema, error) {

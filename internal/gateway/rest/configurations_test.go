@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
@@ -29,22 +31,29 @@ func TestConfigurationFollowsCallerRole(t *testing.T) {
 	d.does(http.StatusOK, "PUT", path, spec)
 	d.refuses(http.StatusConflict, "AlreadyExists", "large", "PUT", path, spec)
 	made := d.does(http.StatusOK, "GET", path, "")
-	version := made.field("metadata", "resourceVersion").(string)
-	if made.field("metadata", "managedFields") != nil || made.field("spec", "model") != "gpt-5" {
+	if made.field("object", "metadata", "managedFields") != nil || made.field("object", "spec", "model") != "gpt-5" ||
+		made.field("update") != true {
 		t.Errorf("created was %s", made.text)
 	}
+	var labelled v1beta1.ChatModelConfig
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: d.namespace, Name: "large"}, &labelled))
+	labelled.Labels = map[string]string{"team": "blue"}
+	check.OK(t, cluster.Client.Update(t.Context(), &labelled))
+	version := labelled.ResourceVersion
 	changed := `{"resourceVersion":"` + version + `","spec":{"provider":"openai","model":"gpt-6",` + key + `}}`
 	d.does(http.StatusOK, "PUT", path+"?dryRun=true", changed)
 	check.Equal(t, "the model after a dry run", any("gpt-5"),
-		d.does(http.StatusOK, "GET", path, "").field("spec", "model"))
+		d.does(http.StatusOK, "GET", path, "").field("object", "spec", "model"))
 	d.does(http.StatusOK, "PUT", path, changed)
-	check.Equal(t, "the model", any("gpt-6"), d.does(http.StatusOK, "GET", path, "").field("spec", "model"))
+	check.Equal(t, "the model", any("gpt-6"), d.does(http.StatusOK, "GET", path, "").field("object", "spec", "model"))
+	check.Equal(t, "a label", any("blue"),
+		d.does(http.StatusOK, "GET", path, "").field("object", "metadata", "labels", "team"))
 	d.refuses(http.StatusConflict, "Conflict", "modified", "PUT", path, changed)
 	d.refuses(http.StatusForbidden, "Forbidden", "parley-class-admin", "PUT", "/configurations/chatclasses/dev", `{"spec":{}}`)
 
 	kinds := d.does(http.StatusOK, "GET", "/configurations", "").body["kinds"].([]any)
 	models, classes := kinds[0].(map[string]any), kinds[1].(map[string]any)
-	if len(kinds) != 3 || models["create"] != true || models["update"] != true || classes["create"] != nil {
+	if len(kinds) != 3 || models["create"] != true || classes["create"] != nil {
 		t.Errorf("kinds: %v", kinds)
 	}
 	summary := func(kind map[string]any) any { return kind["objects"].([]any)[0].(map[string]any)["summary"] }
@@ -56,6 +65,9 @@ func TestConfigurationNamesKindsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-tool-approver")
 	kinds := d.does(http.StatusOK, "GET", "/configurations", "").body["kinds"].([]any)
+	if len(kinds) != 3 {
+		t.Errorf("kinds: %v", kinds)
+	}
 	for _, kind := range kinds {
 		if why, _ := kind.(map[string]any)["refused"].(string); !strings.Contains(why, "cannot list") {
 			t.Errorf("refused is not said: %v", kind)

@@ -96,7 +96,7 @@ func TestUsageIsSummedByDayChatAndModel(t *testing.T) {
 	}
 	row := answer{body: rows[0].(map[string]any)}
 	if row.field("chat") != chat.Name || row.field("day") != chattest.Now.Format(time.DateOnly) ||
-		row.field("replies") != float64(2) || row.field("model") == "" ||
+		row.field("calls") != float64(2) || row.field("model") == "" ||
 		row.field("cost").([]any)[0].(map[string]any)["microUnits"] != float64(750_000) {
 		t.Errorf("read %s", got.text)
 	}

@@ -35,22 +35,22 @@ type UsageKey struct {
 	Model string `json:"model,omitempty" doc:"Their model, as its provider calls it."`
 }
 
-// UsageRow is what the replies of a day have used, of a chat and a model.
+// UsageRow is what the calls of a day used, of a chat and a model.
 type UsageRow struct {
 	UsageKey
 
-	Replies int                `json:"replies" doc:"How many replies."`
-	Usage   v1beta1.TokenUsage `json:"usage" doc:"Their tokens."`
-	Cost    []v1beta1.Cost     `json:"cost,omitempty" doc:"Their costs, one of each currency."`
+	Calls int                `json:"calls" doc:"How many calls of the model: for replies, advice and titles."`
+	Usage v1beta1.TokenUsage `json:"usage" doc:"Their tokens."`
+	Cost  []v1beta1.Cost     `json:"cost,omitempty" doc:"Their costs, one of each currency."`
 }
 
 func (s searches) usage(ctx context.Context, in *ReadUsage) (out *Usage, err error) {
 	out, rows := &Usage{}, map[UsageKey]UsageRow{}
 	look := func(m *v1beta1.ChatMessage) {
 		out.Body.Messages++
-		if g := m.Spec.Generation; g != nil && (g.Usage != nil || g.Cost != nil) {
-			key := usageKeyOf(m)
-			rows[key] = rows[key].with(key, g)
+		for _, call := range cost.Calls(m.Spec.Generation) {
+			key := usageKeyOf(m, call.Model)
+			rows[key] = rows[key].with(key, call)
 		}
 	}
 	out.Body.Continue = in.Continue
@@ -69,28 +69,25 @@ func (s searches) usage(ctx context.Context, in *ReadUsage) (out *Usage, err err
 	return out, nil
 }
 
-func usageKeyOf(m *v1beta1.ChatMessage) UsageKey {
+func usageKeyOf(m *v1beta1.ChatMessage, model *v1beta1.ModelIdentity) UsageKey {
 	key := UsageKey{Day: m.Spec.Generation.FinishedAt.UTC().Format(time.DateOnly), Chat: m.Spec.ChatRef.Name}
-	if model := m.Spec.Generation.Model; model != nil {
+	if model != nil {
 		key.Model = model.Name
 	}
 	return key
 }
 
-// with is the row with one more reply.
-func (r UsageRow) with(key UsageKey, g *v1beta1.MessageGeneration) UsageRow {
-	r.UsageKey, r.Replies = key, r.Replies+1
-	if g.Usage != nil {
-		r.Usage = r.Usage.Add(*g.Usage)
-	}
-	if g.Cost != nil {
-		r.Cost = cost.Total(r.Cost, []v1beta1.Cost{*g.Cost})
+// with is the row with one more call.
+func (r UsageRow) with(key UsageKey, call cost.Call) UsageRow {
+	r.UsageKey, r.Calls, r.Usage = key, r.Calls+1, r.Usage.Add(call.Usage)
+	if call.Cost != nil {
+		r.Cost = cost.Total(r.Cost, []v1beta1.Cost{*call.Cost})
 	}
 	return r
 }
 
 func (s searches) registerUsage() {
 	register(s.api, operation(readUsage, http.MethodGet, "/namespaces/{namespace}/usage", "Read what replies have used",
-		"Tokens and costs by day, chat and model, of the replies that exist. Reads messages for about a second: ask again "+
+		"Tokens and costs of calls by day, chat and model, of the messages that exist. Reads messages for about a second: ask again "+
 			"with continue until it is absent. For those who may list ChatMessages.", http.StatusOK), s.usage)
 }

@@ -46,13 +46,14 @@ type Configured struct {
 	} `json:"status"`
 }
 
-// List returns the first objects by name, at most so many.
-func (c Configuration) List(ctx context.Context, most string) ([]Configured, error) {
+// List returns the first objects by name, at most so many, and whether there are more.
+func (c Configuration) List(ctx context.Context, most string) (all []Configured, more bool, err error) {
 	var page struct {
-		Items []Configured `json:"items"`
+		Metadata metav1.ListMeta `json:"metadata"`
+		Items    []Configured    `json:"items"`
 	}
-	err := decode(ctx, c.on(c.rest.Get()).Param("limit", most), &page)
-	return page.Items, err
+	err = decode(ctx, c.on(c.rest.Get()).Param("limit", most), &page)
+	return page.Items, page.Metadata.Continue != "", err
 }
 
 // Get reads an object.

@@ -6,7 +6,7 @@
 import { ChatActions } from './actions.js';
 import { ask, whenUnauthorized } from './api.js';
 import { ChatView } from './chat.js';
-import { Configuration } from './configuration.js';
+import { Configuration, unsaved } from './configuration.js';
 import { account, newChat, signIn } from './dialogs.js';
 import { byId, el, onFrame, toast } from './dom.js';
 import { keepFocus } from './focus.js';
@@ -40,8 +40,8 @@ const USAGE = '~usage';
 let shown = null;
 /** The part of the page that shows it. @type {string|undefined} */
 let shownPart;
-/** Which part of the page shows such a place; any other place is a chat. @type {Object<string, string>} */
-const PARTS = { [WAITING]: 'inbox', [SEARCH]: 'found', [CONFIGURATION]: 'config', [USAGE]: 'usage' };
+/** Which part of the page shows such a place; any other place is a chat. */
+const PARTS = new Map([[WAITING, 'inbox'], [SEARCH, 'found'], [CONFIGURATION, 'config'], [USAGE, 'usage']]);
 let notifier = new Notifier((chat) => go(list?.namespace, chat));
 const lost = new Set();
 let login = 'token';
@@ -94,11 +94,11 @@ function route() {
     lost.delete('chat');
     view = null;
   }
-  const part = PARTS[chat];
+  const part = PARTS.get(chat);
   document.body.dataset.view = chat ? 'chat' : 'list';
   byId('chat').hidden = !chat || Boolean(part);
   byId('nothing').hidden = Boolean(chat);
-  for (const id of Object.values(PARTS)) byId(id).hidden = id !== part;
+  for (const id of PARTS.values()) byId(id).hidden = id !== part;
   byId('waiting').href = link(WAITING);
   if (part !== shownPart || !shown?.isFor(namespace, message)) {
     shown?.stop();
@@ -230,7 +230,7 @@ function wire() {
   // As an address, its target would be a place without a namespace.
   document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); byId('compose').focus(); });
   window.addEventListener('hashchange', route);
-  window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length) event.preventDefault(); });
+  window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length || unsaved()) event.preventDefault(); });
   setInterval(tick, 1000);
 }
 

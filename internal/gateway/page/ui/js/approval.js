@@ -203,12 +203,17 @@ function what(call) {
   return [...out, ...summaryOf(call), labelled('All of the input', exactly(call.input))];
 }
 
-/** A form for what a call asks for. @returns {{node: HTMLElement, content: () => string, keys: string[]}} keys of its drafts */
+/**
+ * A form for what a call asks for. Answers to several requests are apart, by the ids of the requests.
+ * @returns {{node: HTMLElement, content: () => string, keys: string[]}} keys of its drafts
+ */
 function inputs(call, key) {
   const asked = parsed(call.inputRequests);
-  const readers = [];
+  /** @type {Map<string, {name: string, key: string, read: () => any}[]>} */
+  const readers = new Map();
   const node = el('div', { class: 'inputs' });
   for (const [id, { params = {} }] of Object.entries(asked ?? {})) {
+    readers.set(id, []);
     node.append(el('div', { class: 'prose' }, markdown(String(params.message ?? id))));
     if (params.url) {
       const to = link(params.url);
@@ -217,13 +222,16 @@ function inputs(call, key) {
     }
     const { properties = {}, required = [] } = params.requestedSchema ?? {};
     for (const [name, schema] of Object.entries(properties)) {
-      const { label, read } = field(`${key}/${name}`, name, schema, required.includes(name));
+      const of = `${key}/${id}/${name}`;
+      const { label, read } = field(of, name, schema, required.includes(name));
       node.append(label);
-      readers.push([name, read]);
+      readers.get(id)?.push({ name, key: of, read });
     }
   }
-  return { node, keys: readers.map(([name]) => `${key}/${name}`), content: () => JSON.stringify(Object.fromEntries(readers.map(([name, read]) => [name, read()])
-    .filter(([, value]) => value !== undefined && value !== ''))) };
+  const answers = () => [...readers].map(([id, all]) => [id, Object.fromEntries(all.map(({ name, read }) => [name, read()])
+    .filter(([, value]) => value !== undefined && value !== ''))]);
+  return { node, keys: [...readers.values()].flat().map((one) => one.key),
+    content: () => JSON.stringify(readers.size > 1 ? Object.fromEntries(answers()) : answers()[0]?.[1] ?? {}) };
 }
 
 function choicesOf(schema) {

@@ -3,13 +3,21 @@
 
 // What chats of a namespace are configured by: the models, classes, quotas and templates, and a form for each.
 
-import { ask, inNamespace } from './api.js';
-import { button, byId, copyButton, el } from './dom.js';
+import { ask, bytes, inNamespace } from './api.js';
+import { button, byId, copyButton, el, toast } from './dom.js';
 import { fields } from './form.js';
 import { clipped, plain } from './text.js';
 import { yaml } from './yaml.js';
 
 const TITLES = { ChatModelConfig: 'Models', ChatClass: 'Classes', ChatQuota: 'Quotas' };
+/** Numbers that a browser cannot keep. */
+const LONG_NUMBER = /[:[,]\s*-?\d{16,}/;
+
+/** Forms with changes that are not saved, by namespace and place. They are shown again as they were left. @type {Map<string, Form>} */
+const left = new Map();
+
+/** Whether there are changes that are not saved. */
+export const unsaved = () => left.size > 0;
 
 export class Configuration {
   /**
@@ -17,10 +25,9 @@ export class Configuration {
    * @param {(given: {model?: string, class?: string}) => void} startChat
    */
   constructor(namespace, place, link, startChat) {
-    Object.assign(this, { namespace, place, link, startChat, root: byId('config-body') });
-    this.root.replaceChildren(el('p', { class: 'dim' }, 'Reading…'));
+    Object.assign(this, { namespace, place, link, startChat, root: byId('config-body'), stopped: false });
     byId('config').focus();
-    this.#open().catch((no) => this.#show(el('p', { class: 'warning', role: 'alert' }, `The configuration cannot be read: ${no.message}`)));
+    this.#start();
   }
 
   /** @param {string} namespace @param {string} place */
@@ -37,76 +44,158 @@ export class Configuration {
     if (!this.stopped) this.root.replaceChildren(...nodes);
   }
 
+  #start() {
+    const form = left.get(`${this.namespace}/${this.place}`);
+    if (form) {
+      this.#show(...form.nodes);
+      return;
+    }
+    this.#show(el('p', { class: 'dim' }, 'Reading…'));
+    this.#open().catch((no) => this.#show(el('p', { class: 'warning', role: 'alert' }, `The configuration cannot be read: ${no.message} `,
+      button('Try again', () => this.#start(), { class: 'quiet' }))));
+  }
+
   async #open() {
     const { kinds } = await ask('GET', `${inNamespace(this.namespace)}/configurations`);
     const [resource, name] = this.place.split('/');
     const kind = kinds.find((one) => one.resource === resource);
-    if (!kind) await this.#list(kinds);
-    else await this.#edit(kind, name ?? '');
+    if (kind) this.#show(...(await opened(this, kind, name ?? '')).nodes);
+    else await this.#list(kinds);
   }
 
   async #list(kinds) {
     const { templates, message } = await ask('GET', `${inNamespace(this.namespace)}/templates`).catch((no) => ({ templates: [], message: no.message }));
     this.#show(...kinds.map((kind) => el('section', {}, el('h3', {}, TITLES[kind.kind] ?? plain(kind.kind)),
       kind.refused && el('p', { class: 'dim' }, plain(kind.refused)),
-      el('ul', { class: 'rows' }, ...kind.objects.map((one) => el('li', {}, el('a', { href: this.link(`${kind.resource}/${one.name}`) }, one.name),
+      el('ul', {}, ...kind.objects.map((one) => el('li', {}, el('a', { href: this.link(`${kind.resource}/${one.name}`) }, one.name),
         el('span', { class: 'meta' }, ` ${states(one).join(' · ')}`), one.summary && el('div', { dir: 'auto' }, clipped(one.summary, 200))))),
+      kind.more && el('p', { class: 'dim' }, 'There are more, which are not listed.'),
       !kind.refused && !kind.objects.length && el('p', { class: 'dim' }, 'There are none.'),
       kind.create && el('a', { class: 'button', href: this.link(`${kind.resource}/`) }, `New ${kind.kind}`))),
     el('section', {}, el('h3', {}, 'Templates of workspaces'), message ? el('p', { class: 'dim' }, message)
-      : el('ul', { class: 'rows' }, ...templates.map((one) => el('li', {}, one.name, one.description && el('div', { dir: 'auto' }, clipped(one.description, 200)))))));
+      : el('ul', {}, ...templates.map((one) => el('li', {}, one.name, one.description && el('div', { dir: 'auto' }, clipped(one.description, 200)))))));
   }
+}
 
-  async #edit(kind, name) {
-    const path = (of) => `${inNamespace(this.namespace)}/configurations/${kind.resource}/${encodeURIComponent(of)}`;
-    const [schema, object] = await Promise.all([ask('GET', `/configurations/${kind.resource}/schema`), name ? ask('GET', path(name)) : {}]);
-    const form = fields(schema, object.spec ?? {});
-    const named = /** @type {HTMLInputElement} */ (el('input', { type: 'text', required: true, maxlength: 253, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' }));
-    const result = el('p', { role: 'status' });
-    const manifest = el('pre', { tabindex: 0, 'aria-label': 'Manifest' });
-    const show = (words, bad = false) => {
-      result.textContent = words;
-      result.className = bad ? 'warning' : '';
-    };
-    const manifestOf = () => yaml({ apiVersion: 'parley.dev/v1beta1', kind: kind.kind,
-      metadata: { name: name || named.value, namespace: this.namespace }, spec: form.read() ?? {} });
-    const draw = () => {
-      try {
-        manifest.textContent = manifestOf();
-      } catch (no) {
-        show(no.message, true);
-      }
-    };
-    const put = async (dryRun) => {
-      for (const control of controls) control.disabled = true;
-      try {
-        await ask('PUT', `${path(name || named.value)}${dryRun ? '?dryRun=true' : ''}`,
-          { spec: form.read() ?? {}, ...(name && { resourceVersion: object.metadata.resourceVersion }) });
-        if (dryRun) show('The API server accepts it. Nothing is saved.');
-        else location.hash = this.link('');
-      } catch (no) {
-        show(no.message, true);
-      } finally {
-        for (const control of controls) control.disabled = false;
-      }
-    };
-    const controls = [el('button', { class: 'primary' }, 'Save'), button('Check', () => filled.reportValidity() && put(true), { title: 'The API server checks it and saves nothing' })];
-    const filled = /** @type {HTMLFormElement} */ (el('form', {}, !name && el('div', { class: 'field' }, el('label', {}, 'Name', named)), ...form.nodes));
-    filled.addEventListener('submit', (event) => { event.preventDefault(); put(false); });
-    for (const change of ['input', 'change', 'click']) filled.addEventListener(change, draw);
-    draw();
-    const may = name ? kind.update : kind.create;
+/** Reads what a form needs. @param {Configuration} at @param {any} kind @param {string} name empty: of a new object */
+async function opened(at, kind, name) {
+  const path = (of) => `${inNamespace(at.namespace)}/configurations/${kind.resource}/${encodeURIComponent(of)}`;
+  const [schema, raw] = await Promise.all([ask('GET', `/configurations/${kind.resource}/schema`), name ? bytes(path(name)) : null]);
+  const text = raw ? new TextDecoder().decode(raw) : '';
+  const { object, update } = raw ? JSON.parse(text) : { object: {}, update: kind.create };
+  let why = update ? '' : 'You may not change it.';
+  if (LONG_NUMBER.test(text)) why = 'It has a number with more digits than a browser keeps: change it with kubectl.';
+  return new Form({ at, kind, name, path, schema, object, why });
+}
+
+/** A form for an object, with its manifest. */
+class Form {
+  /** @param {{at: Configuration, kind: any, name: string, path: (name: string) => string, schema: any, object: any, why: string}} of */
+  constructor(of) {
+    Object.assign(this, of);
+    const { at, kind, name, object, schema, why } = of;
+    this.fields = fields(schema, object.spec ?? {});
+    this.named = /** @type {HTMLInputElement} */ (el('input', { type: 'text', required: true, maxlength: 253, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' }));
+    this.result = el('p', { role: 'status' });
+    this.manifest = el('pre', { tabindex: 0, 'aria-label': 'Manifest' });
+    this.busy = false;
+    // Enter in a field saves nothing.
+    const acts = [button('Save', () => this.#put(false), { class: 'primary' }), button('Check', () => this.#put(true), { title: 'The API server checks it and saves nothing' })];
     const about = kind.objects.find((one) => one.name === name);
-    filled.append(el('div', { class: 'row' }, ...(may ? controls : [el('p', { class: 'dim' }, 'You may not change it.')]), this.#tryIt(kind, name)), result);
-    this.#show(el('p', {}, el('a', { href: this.link('') }, 'All configuration')), el('h3', {}, name ? `${kind.kind} ${name}` : `New ${kind.kind}`),
-      about && el('p', { class: 'dim' }, [...states(about), plain(about.message ?? '')].filter(Boolean).join(' · ')),
-      el('div', { class: 'config' }, filled, el('section', {}, el('h4', {}, 'Manifest', copyButton('Copy', () => manifest.textContent ?? '', 'Copy the manifest')), manifest)));
+    this.tryIt = this.#tryIt(about);
+    this.discard = button('Discard the changes', () => { this.#mark(false); location.hash = at.link(''); }, { class: 'quiet', hidden: true });
+    this.form = /** @type {HTMLFormElement} */ (el('form', {}, !name && el('div', { class: 'field' }, el('label', {}, 'Name', this.named)), ...this.fields.nodes,
+      el('div', { class: 'row' }, ...(why ? [el('p', { class: 'dim' }, why)] : acts), this.discard, this.tryIt), this.result));
+    this.form.addEventListener('submit', (event) => event.preventDefault());
+    for (const change of ['input', 'change', 'click']) this.form.addEventListener(change, () => this.#draw());
+    this.manifest.textContent = this.#text();
+    this.nodes = [el('p', {}, el('a', { href: at.link('') }, 'All configuration')), el('h3', {}, name ? `${kind.kind} ${name}` : `New ${kind.kind}`),
+      ...(about ? [el('p', { class: 'dim' }, [...states(about), plain(about.message ?? '')].filter(Boolean).join(' · '))] : []),
+      el('div', { class: 'config' }, this.form, el('section', {}, el('h4', {}, 'Manifest', copyButton('Copy', () => this.manifest.textContent ?? '', 'Copy the manifest')), this.manifest))];
   }
 
-  /** A chat shows whether a model or a class works. */
-  #tryIt(kind, name) {
-    const given = { ChatModelConfig: { model: name }, ChatClass: { class: name } }[kind.kind];
-    return name && given ? button('Try it in a chat', () => this.startChat(given), { class: 'quiet' }) : '';
+  #say(words, bad = false) {
+    this.result.textContent = words;
+    this.result.className = bad ? 'warning' : '';
+  }
+
+  #text() {
+    return yaml({ apiVersion: 'parley.dev/v1beta1', kind: this.kind.kind,
+      metadata: { name: this.name || this.named.value, namespace: this.at.namespace }, spec: this.fields.read() ?? {} });
+  }
+
+  /** Shows the manifest. What was said of another one is not said of it. */
+  #draw() {
+    let text = '';
+    let wrong = '';
+    try {
+      text = this.#text();
+    } catch (no) {
+      wrong = no.message;
+    }
+    if (text === this.manifest.textContent && text) return;
+    this.manifest.textContent = text;
+    this.#say(wrong, true);
+    this.#mark(true);
+  }
+
+  /** @param {boolean} changed whether there is something to save */
+  #mark(changed) {
+    const key = `${this.at.namespace}/${this.at.place}`;
+    if (changed && !this.why) left.set(key, this);
+    else left.delete(key);
+    this.discard.hidden = !changed || Boolean(this.why);
+    if (this.tryIt) this.tryIt.hidden = changed; // A chat would use what is saved.
+  }
+
+  async #put(dryRun) {
+    if (this.busy || !this.form.reportValidity()) return;
+    this.busy = true;
+    this.#say(dryRun ? 'Checking…' : 'Saving…');
+    try {
+      const spec = this.fields.read() ?? {};
+      const sent = this.manifest.textContent;
+      await this.#send(spec, dryRun);
+      if (dryRun) this.#say('The API server accepts it. Nothing is saved.');
+      else this.#saved(sent);
+    } catch (no) {
+      this.#say(no.message, true);
+      if (!this.form.isConnected) toast(`${this.kind.kind} ${this.name || this.named.value}: ${no.message}`, true);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  /** @param {any} spec @param {boolean} dryRun */
+  async #send(spec, dryRun) {
+    const path = this.path(this.name || this.named.value);
+    const { metadata } = this.object;
+    const put = (version) => ask('PUT', `${path}${dryRun ? '?dryRun=true' : ''}`, { spec, ...(version && { resourceVersion: version }) });
+    try {
+      await put(metadata?.resourceVersion);
+    } catch (no) {
+      if (no.status !== 409 || !metadata) throw no;
+      // The operator writes statuses meanwhile, which changes nothing of what people say.
+      const now = (await ask('GET', path)).object.metadata;
+      if (now.generation !== metadata.generation || now.uid !== metadata.uid) throw no;
+      await put(now.resourceVersion);
+    }
+  }
+
+  /** @param {string|null} sent the manifest that is saved */
+  #saved(sent) {
+    const words = `${this.kind.kind} ${this.name || this.named.value} is saved.`;
+    const more = this.manifest.textContent !== sent;
+    this.#mark(false);
+    toast(more ? `${words} What you changed meanwhile is not: open it again.` : words);
+    if (this.form.isConnected) location.hash = this.at.link('');
+  }
+
+  /** A chat shows whether a model or a class works. @param {any} about the object in the list */
+  #tryIt(about) {
+    const given = { ChatModelConfig: { model: this.name }, ChatClass: { class: this.name } }[this.kind.kind];
+    if (!about || about.disabled || !given) return null;
+    return button('Try it in a chat', () => this.at.startChat(given), { class: 'quiet' });
   }
 }
 

@@ -85,6 +85,7 @@ export async function newChat(namespace, created, given = {}) {
       el('label', {}, 'Effort', effort)), wrong,
     el('div', { class: 'row' }, submit, button('Cancel', () => shown.close())));
   const shown = dialog(`A new chat in ${namespace}`, form);
+  for (const [at, chosen] of [[model, given.model], [klass, given.class]]) if (chosen) at.append(el('option', { selected: true }, chosen));
   prompt.focus();
   const specOf = () => {
     const tools = { ...(namesIn(allow).length && { allow: namesIn(allow) }),
@@ -114,12 +115,9 @@ export async function newChat(namespace, created, given = {}) {
   form.addEventListener('submit', (event) => { event.preventDefault(); begin(); });
   prompt.addEventListener('keydown', (event) => onEnter(event, () => form.requestSubmit()));
   options(model, namespace, 'modelConfigs', (one) => [one.model && `${one.name}: ${one.model}, ${one.provider}`,
-    one.default && '(default)', one.ready === false && '(not ready)']).then(() => { if (given.model) model.value = given.model; });
+    one.default && '(default)', one.ready === false && '(not ready)']);
   options(templates, namespace, 'templates', (one) => [`${one.name}:`, one.description]);
-  const classes = options(klass, namespace, 'chatClasses', () => []).then((found) => {
-    if (given.class) klass.value = given.class;
-    return found;
-  });
+  const classes = options(klass, namespace, 'chatClasses', () => []);
   const describe = async () => {
     const found = (await classes).find((one) => (klass.value ? one.name === klass.value : one.default));
     about.textContent = found ? plain([klass.value ? '' : `${found.name}:`, found.description].filter(Boolean).join(' ')) : '';
@@ -140,7 +138,10 @@ export async function newChat(namespace, created, given = {}) {
 async function options(at, namespace, field, words) {
   const found = await ask('GET', `${inNamespace(namespace)}/${field.toLowerCase()}`).catch(() => ({}));
   for (const one of found[field] ?? []) {
-    if (!one.disabled) at.append(el('option', { value: one.name }, plain(words(one).filter(Boolean).join(' ') || one.name)));
+    const there = [.../** @type {any} */ (at).options].find((option) => option.value === one.name);
+    const option = there ?? el('option', { value: one.name });
+    option.textContent = plain(words(one).filter(Boolean).join(' ') || one.name);
+    if (!there && !one.disabled) at.append(option);
   }
   return found[field] ?? [];
 }

@@ -13,6 +13,9 @@ import { byId } from './dom.js';
 const NEXT = {
   '#approvals': () => byId('approvals'),
   '#inbox': () => byId('inbox'),
+  '#found': () => byId('found'),
+  '#config': () => byId('config'),
+  '#usage': () => byId('usage'),
   '#chats': () => document.querySelector('#chats a[aria-current]') ?? byId('filter'),
 };
 
