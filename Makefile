@@ -280,6 +280,13 @@ test-page: setup-tests axe envtest-assets ## Look at every state of the page in 
 	$(GO_TEST) ./test/page
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./test/gateway
 
+# Its keys leave the page after the last element, its dates have no locale of a test's choice, and it answers no requests.
+.PHONY: test-firefox
+test-firefox: setup-tests axe ## The tests of the page in Firefox, but for those that its remote control cannot do.
+	@hack/setup.sh firefox
+	PAGE_BROWSER=firefox $(GO_TEST) -count=1 ./test/page \
+	  -skip 'TestEverythingCanBeDoneByKeys|TestShareDialogWritesTheReadersThatItShows'
+
 .PHONY: screenshots
 screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 	@mkdir -p docs/screenshots

@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing: what the local cluster is built and run with, with the argument "tests"
 # what the tests need in addition, with "release" what the check of a release needs, with "site" what the site of the
 # documentation needs, with "alerts" what the test of the alerts needs, with "install" what the tests of installations need,
-# and with "network" what the local cluster's network needs.
+# with "network" what the local cluster's network needs, and with "firefox" what the tests of the page in Firefox need.
 set -euo pipefail
 
 packages=(
@@ -41,6 +41,10 @@ fi
 
 if [ "${1:-}" = network ]; then
   packages+=(nftables iptables ipset) # for kube-proxy, and for the controller that enforces NetworkPolicies
+fi
+
+if [ "${1:-}" = firefox ]; then
+  packages+=(firefox-esr)
 fi
 
 say() { echo "setup: $*" >&2; }

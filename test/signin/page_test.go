@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"parley.dev/parley/test/kit/browser"
 	"parley.dev/parley/test/kit/check"
 )
@@ -16,7 +14,7 @@ import (
 func TestPersonSignsInOnThePage(t *testing.T) {
 	s := startSite(t, nil)
 	s.allow()
-	p := browser.Open(t, browser.Start(t, chromedp.IgnoreCertErrors), s.url+"/ui/#/"+s.namespace+"/none")
+	p := browser.Open(t, browser.Start(t, browser.AnyCertificate), s.url+"/ui/#/"+s.namespace+"/none")
 	p.Sees("#sign-in", "you are not signed in")
 	p.Click("#sign-in button", "Sign in")
 	p.Sees("label", "Username")

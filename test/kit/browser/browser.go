@@ -1,69 +1,79 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package browser drives a real browser in tests: Debian's Chromium, without a window. It holds every page to its word
-// that nothing breaks its Content-Security-Policy and no script fails.
+// Package browser drives a real browser in tests, without a window: Debian's Chromium, or its Firefox if PAGE_BROWSER
+// says so. It holds every page to its word that nothing breaks its Content-Security-Policy and no script fails.
 package browser
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/fetch"
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/cdproto/log"
-	cdpage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
 )
 
 // patience is how long a condition is waited for.
 const patience = 60 * time.Second
 
-// Browser is one that runs.
-type Browser struct{ ctx context.Context }
+// defaultWidth and defaultHeight are the size of a window.
+const defaultWidth, defaultHeight = 1280, 860
 
-// Start starts a browser that ends with the test, with more options.
-func Start(t testing.TB, more ...chromedp.ExecAllocatorOption) *Browser {
+// engine drives browsers of a kind.
+type engine interface {
+	// open opens a tab with storage of its own. heard is called with what its page does wrong.
+	open(ctx context.Context, heard func(string), scripts []string) (tab, error)
+}
+
+// tab is a tab of a browser. What its browser cannot do fails with errors.ErrUnsupported.
+type tab interface {
+	navigate(ctx context.Context, url string) error
+	reload(ctx context.Context) error
+	// evaluate evaluates JavaScript, waits for the promise that it may be, and returns the value in JSON.
+	evaluate(ctx context.Context, script string) ([]byte, error)
+	// insert types a text at once.
+	insert(ctx context.Context, text string) error
+	// press presses a key, while another one is held; empty: none.
+	press(ctx context.Context, held, key string) error
+	look(ctx context.Context, scheme string, width, height int64) error
+	picture(ctx context.Context) ([]byte, error)
+	answer(ctx context.Context, pattern, document string) error
+	end()
+}
+
+// Browser is one that runs.
+type Browser struct{ engine engine }
+
+type options struct{ anyCertificate bool }
+
+// AnyCertificate is an option of Start: the browser accepts every certificate.
+func AnyCertificate(o *options) { o.anyCertificate = true }
+
+// Start starts a browser that ends with the test.
+func Start(t testing.TB, more ...func(*options)) *Browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal("there is no chromium: run hack/setup.sh")
+	var o options
+	for _, set := range more {
+		set(&o)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1280, 860),
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("lang", "en-GB"))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium has none for root.
+	if os.Getenv("PAGE_BROWSER") == "firefox" {
+		return &Browser{startFirefox(t)}
 	}
-	allocated, end := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
-	t.Cleanup(end)
-	ctx, cancel := chromedp.NewContext(allocated)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("starting chromium: %v", err)
-	}
-	return &Browser{ctx}
+	return &Browser{startChromium(t, o)}
 }
 
 // Page is a tab.
 type Page struct {
 	t   testing.TB
-	ctx context.Context
+	tab tab
 
 	mu      sync.Mutex
 	trouble []string
-	// document is the answer to requests that the browser answers.
-	document string
 }
 
 // violations are collected by the page itself, before any script of its own runs.
@@ -80,69 +90,45 @@ func At(now time.Time) string {
 }
 
 // Open opens a URL in a tab of its own, with storage of its own. Scripts run before those of the page. Nothing of the
-// page
-// may have failed when the test ends.
+// page may have failed when the test ends.
 func Open(t testing.TB, browser *Browser, url string, scripts ...string) *Page {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
-	t.Cleanup(cancel)
-	p := &Page{t: t, ctx: ctx}
-	if err := chromedp.Listen(ctx, p.heard); err != nil {
-		t.Fatalf("opening a tab: %v", err)
-	}
-	must := func(_ any, err error) {
-		if err != nil {
-			t.Fatalf("preparing a tab: %v", err)
-		}
-	}
-	must(chromedp.Call(ctx, log.Enable, cdp.Empty{}))
-	must(chromedp.Call(ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"}))
-	must(chromedp.Call(ctx, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-GB"}))
-	for _, script := range append(scripts, violations) {
-		must(chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument,
-			cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: script}))
-	}
-	p.run(chromedp.Navigate(url))
+	p := &Page{t: t}
+	p.within(func(ctx context.Context) (err error) {
+		p.tab, err = browser.engine.open(ctx, p.heard, append(scripts, violations))
+		return err
+	})
+	t.Cleanup(p.tab.end)
+	p.within(func(ctx context.Context) error { return p.tab.navigate(ctx, url) })
 	t.Cleanup(p.check)
 	return p
 }
 
 // heard keeps what the browser has against the page.
-func (p *Page) heard(event any) {
+func (p *Page) heard(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch e := event.(type) {
-	case *runtime.EventExceptionThrown:
-		p.trouble = append(p.trouble, (&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
-	case *cdpage.EventJavascriptDialogOpening: // Whether to leave a page with something unsent: yes.
-		go func() {
-			_, _ = chromedp.Call(p.ctx, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: true})
-		}()
-	case *fetch.EventRequestPaused:
-		go func(document string) {
-			_, _ = chromedp.Call(p.ctx, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: e.RequestID,
-				ResponseCode: 200, ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: "text/html"}},
-				Body: []byte(document)})
-		}(p.document)
-	case *log.EventEntryAdded:
-		// Streams are lost and requests refused on purpose; what breaks a policy is not.
-		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
-			p.trouble = append(p.trouble, e.Entry.Text)
-		}
+	p.trouble = append(p.trouble, what)
+}
+
+// within has the browser do something, which must succeed in time. What it cannot do at all, the test skips.
+func (p *Page) within(do func(context.Context) error) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := do(ctx)
+	if errors.Is(err, errors.ErrUnsupported) {
+		p.t.Skip("this browser cannot do that")
+	}
+	if err != nil {
+		p.t.Fatalf("driving the page: %v", err)
 	}
 }
 
 // Answer lets the browser answer requests for addresses of a pattern with a document, in place of the server.
 func (p *Page) Answer(pattern, document string) {
 	p.t.Helper()
-	p.mu.Lock()
-	p.document = document
-	p.mu.Unlock()
-	_, err := chromedp.Call(p.ctx, fetch.Enable,
-		fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}})
-	if err != nil {
-		p.t.Fatalf("answering requests: %v", err)
-	}
+	p.within(func(ctx context.Context) error { return p.tab.answer(ctx, pattern, document) })
 }
 
 // check fails the test for all that the browser had against the page.
@@ -152,11 +138,11 @@ func (p *Page) check() {
 			_ = p.picture(filepath.Join(dir, strings.ReplaceAll(p.t.Name(), "/", "-")+".png"))
 		}
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	broken, err := chromedp.Run(ctx, chromedp.Evaluate[[]string]("window.violations"))
-	if err != nil || len(broken) > 0 {
-		p.t.Errorf("the page breaks its policy: %v, %v", broken, err)
+	broken, err := p.tab.evaluate(ctx, "window.violations")
+	if err != nil || string(broken) != "[]" {
+		p.t.Errorf("the page breaks its policy: %s, %v", broken, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,31 +158,32 @@ func (p *Page) Of(t *testing.T) {
 	t.Cleanup(func() { p.t = whole })
 }
 
-func (p *Page) run(actions ...chromedp.Action[chromedp.Void]) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		p.t.Fatalf("driving the page: %v", err)
-	}
-}
-
 // Eval evaluates JavaScript, as the tools of developers do, and waits for the promise that it may be.
 func Eval[T any](p *Page, script string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	raw := p.evaluate(script)
+	var out T
+	if err := json.Unmarshal(raw, &out); err != nil {
+		p.t.Fatalf("decoding %.200s of %.200s: %v", raw, script, err)
+	}
+	return out
+}
+
+func (p *Page) evaluate(script string) (raw []byte) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	raw, err := p.tab.evaluate(ctx, script)
 	if err != nil {
 		p.t.Fatalf("evaluating %.200s: %v", script, err)
 	}
-	return out
+	return raw
 }
 
 // Do runs JavaScript.
 func (p *Page) Do(script string) {
 	p.t.Helper()
-	Eval[chromedp.Void](p, script)
+	p.evaluate(script)
 }
 
 // Until waits until a JavaScript expression holds.
@@ -204,16 +191,15 @@ func (p *Page) Until(what, expression string) {
 	p.t.Helper()
 	deadline := time.After(patience)
 	for {
-		ctx, cancel := context.WithTimeout(p.ctx, patience)
-		holds, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		holds, err := p.tab.evaluate(ctx, "Boolean("+expression+")")
 		cancel()
-		if err == nil && holds {
+		if err == nil && string(holds) == "true" {
 			return
 		}
 		select {
 		case <-deadline:
-			text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-			p.t.Fatalf("waited in vain until %s: %v\n%s", what, err, text)
+			p.t.Fatalf("waited in vain until %s: %v\n%s", what, err, Eval[string](p, "document.body.innerText"))
 		case <-time.After(30 * time.Millisecond):
 		}
 	}
@@ -249,9 +235,7 @@ func (p *Page) Type(selector, text string) {
 	p.t.Helper()
 	p.Until("there is "+selector, "document.querySelector("+jsonString(selector)+")?.checkVisibility()")
 	p.Do("document.querySelector(" + jsonString(selector) + ").focus()")
-	if _, err := chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
-		p.t.Fatalf("typing: %v", err)
-	}
+	p.Write(text)
 }
 
 // Clear empties a field.
@@ -265,19 +249,13 @@ func (p *Page) Clear(selector string) {
 // Reload loads the page again.
 func (p *Page) Reload() {
 	p.t.Helper()
-	p.run(chromedp.Reload())
+	p.within(p.tab.reload)
 }
 
 // Look sets the colour scheme ("light" or "dark") and the size of the window, and lets nothing move.
 func (p *Page) Look(scheme string, width, height int64) {
 	p.t.Helper()
-	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme},
-			{Name: "prefers-reduced-motion", Value: "reduce"}}})
-	if err != nil {
-		p.t.Fatalf("setting the colour scheme: %v", err)
-	}
-	p.run(chromedp.EmulateViewport(width, height))
+	p.within(func(ctx context.Context) error { return p.tab.look(ctx, scheme, width, height) })
 }
 
 // Picture writes what the window shows to a file.
@@ -289,9 +267,9 @@ func (p *Page) Picture(path string) {
 }
 
 func (p *Page) picture(path string) error {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	png, err := p.tab.picture(ctx)
 	if err != nil {
 		return fmt.Errorf("taking a picture: %w", err)
 	}

@@ -4,21 +4,10 @@
 package browser
 
 import (
+	"context"
 	"fmt"
 	"strings"
-
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
 )
-
-// keys are those that need more than their character.
-var keys = map[string]struct {
-	text string
-	code int64
-}{
-	"Enter": {"\r", 13}, "Escape": {"", 27}, "Tab": {"", 9}, "Space": {" ", 32},
-	"ArrowDown": {"", 40}, "ArrowUp": {"", 38}, "End": {"", 35},
-}
 
 // modifiers are those of the protocol of Chromium's tools.
 var modifiers = map[string]int64{"Alt": 1, "Control": 2, "Shift": 8}
@@ -27,36 +16,17 @@ var modifiers = map[string]int64{"Alt": 1, "Control": 2, "Shift": 8}
 // as in Control+Enter.
 func (p *Page) Key(key string) {
 	p.t.Helper()
-	params := input.DispatchKeyEventParams{}
-	if held, pressed, ok := strings.Cut(key, "+"); ok && modifiers[held] != 0 {
-		params.Modifiers, key = modifiers[held], pressed
+	held, pressed, ok := strings.Cut(key, "+")
+	if !ok || modifiers[held] == 0 {
+		held, pressed = "", key
 	}
-	known, ok := keys[key]
-	if !ok {
-		known.text = key
-	}
-	params.Key, params.WindowsVirtualKeyCode = key, known.code
-	if key == "Space" {
-		params.Key = " "
-	}
-	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown,
-		input.DispatchKeyEventTypeKeyUp} {
-		params.Type, params.Text = kind, ""
-		if kind == input.DispatchKeyEventTypeKeyDown {
-			params.Text = known.text
-		}
-		if _, err := chromedp.Call(p.ctx, input.DispatchKeyEvent, params); err != nil {
-			p.t.Fatalf("pressing %s: %v", key, err)
-		}
-	}
+	p.within(func(ctx context.Context) error { return p.tab.press(ctx, held, pressed) })
 }
 
 // Write types a text where the focus is.
 func (p *Page) Write(text string) {
 	p.t.Helper()
-	if _, err := chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
-		p.t.Fatalf("typing: %v", err)
-	}
+	p.within(func(ctx context.Context) error { return p.tab.insert(ctx, text) })
 }
 
 // Focused is the element that has the focus, as people know it: what it is, and what it shows or is called.
