@@ -4,8 +4,8 @@
 package page
 
 import (
-	"math"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"testing"
