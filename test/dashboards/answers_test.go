@@ -172,22 +172,32 @@ func spread(name string, have map[string]bool) []string {
 
 func TestPanelsOfObjectsSayWhichChats(t *testing.T) {
 	prometheus := scrape(t, slices.Concat(
-		told(t, "Chat", "asks", `status: {phase: RequiresAction, model: large,
-			requiresAction: {deadline: "2026-11-23T11:00:00Z"}, turn: {startedAt: "2026-11-23T10:00:00Z"},
+		told(t, "Chat", "asks", `status: {phase: RequiresAction, model: large, chatClass: {name: coder},
+			conditions: [{type: Ready, status: Unknown, reason: RequiresAction}],
+			wait: {for: Approval, since: "2026-11-23T10:15:00Z"}, requiresAction: {deadline: "2026-11-23T11:00:00Z"},
+			turn: {startedAt: "2026-11-23T10:00:00Z"},
 			usage: {outputTokens: 5}, cost: [{currency: USD, microUnits: 1500000}]}`),
 		told(t, "Chat", "works", `status: {phase: Running, model: small, turn: {startedAt: "2026-11-23T10:20:00Z"},
 			usage: {outputTokens: 7}, cost: [{currency: USD, microUnits: 500000}, {currency: EUR, microUnits: 1000000}]}`),
 		told(t, "Chat", "fails", `status: {phase: Error, conditions: [{type: Ready, status: "False", reason: Overloaded}]}`),
+		told(t, "Chat", "held", `status: {phase: Waiting, wait: {for: Resume, since: "2026-11-23T10:00:00Z"},
+			conditions: [{type: Ready, status: Unknown, reason: Suspended}]}`),
 		told(t, "ChatModelConfig", "broken", `status: {conditions: [{type: Ready, status: "False", reason: Broken}]}`),
 		told(t, "Workspace", "works", `status: {phase: Ready}`),
 	)...)
 	for title, want := range map[string][]string{
 		"Seconds that people have left": {`{name="asks", namespace="team"} 1800`},
 		"Chats that need a person":      {`{name="fails", namespace="team", reason="Overloaded"} 1`},
-		"Longest turns under way":       {`{name="works", namespace="team"} 600`},
-		"Cost":                          {`{currency="EUR", namespace="team"} 1`, `{currency="USD", namespace="team"} 2`},
-		"Most expensive chats": {`{currency="EUR", name="works", namespace="team"} 1`,
-			`{currency="USD", name="asks", namespace="team"} 1.5`, `{currency="USD", name="works", namespace="team"} 0.5`},
+		"Longest waits":                 {`{for="Approval", name="asks", namespace="team", reason="RequiresAction"} 900`},
+		"Longest turns under way":       {`{model="small", name="works", namespace="team"} 600`},
+		"Cost by namespace":             {`{currency="EUR", namespace="team"} 1`, `{currency="USD", namespace="team"} 2`},
+		"Cost by model": {`{currency="EUR", model="small"} 1`, `{currency="USD", model="large"} 1.5`,
+			`{currency="USD", model="small"} 0.5`},
+		"Cost by class": {`{chat_class="coder", currency="USD"} 1.5`, `{currency="EUR"} 1`, `{currency="USD"} 0.5`},
+		"Most expensive chats": {
+			`{chat_class="coder", currency="USD", model="large", name="asks", namespace="team"} 1.5`,
+			`{currency="EUR", model="small", name="works", namespace="team"} 1`,
+			`{currency="USD", model="small", name="works", namespace="team"} 0.5`},
 		"Output tokens of chats": {`{model="large", namespace="team"} 5`, `{model="small", namespace="team"} 7`,
 			`{namespace="team"} 0`},
 		"Models that cannot be used": {`{name="broken", namespace="team", reason="Broken"} 0`},

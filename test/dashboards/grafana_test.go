@@ -42,6 +42,13 @@ type boardPanel struct {
 				} `json:"steps"`
 			} `json:"thresholds"`
 		} `json:"defaults"`
+		Overrides []struct {
+			Matcher    struct{ ID, Options string }
+			Properties []struct {
+				ID    string
+				Value []struct{ URL string }
+			}
+		} `json:"overrides"`
 	} `json:"fieldConfig"`
 }
 
@@ -109,7 +116,7 @@ func TestAFaultyQuestionIsFound(t *testing.T) {
 
 // values are those that questions may ask labels to have.
 var values = map[string][]string{
-	"for":    {"Budget", "Pod", "Secret", "Workspace", "ArchiveStore"},
+	"for":    {"Approval", "Budget", "Pod", "Secret", "Workspace", "ArchiveStore"},
 	"result": {string(v1beta1.TurnFailed)}, "outcome": {string(v1beta1.OutcomeLost), string(v1beta1.OutcomeFailed)},
 	"kind":  {telemetry.TokensReasoning, telemetry.TokensCacheRead},
 	"phase": {string(v1beta1.ChatRunning)}, "condition": {v1beta1.ConditionReady}, "status": {"True", "False"},
@@ -157,6 +164,25 @@ func grouping(node parser.Node) []string {
 		}
 	}
 	return nil
+}
+
+// TestTablesOfChatsLinkToThePage holds that a chat in a table links to where the gateway shows it.
+func TestTablesOfChatsLinkToThePage(t *testing.T) {
+	const want = "${gateway:raw}/ui/#/${__data.fields.namespace}/${__data.fields.name}"
+	for _, p := range readBoard(t).Panels {
+		if p.Type != "table" || !strings.HasPrefix(selectors(asked(t, p.Targets[0].Expr))[0].Name, "parley_chat_") {
+			continue
+		}
+		var link string
+		for _, o := range p.FieldConfig.Overrides {
+			if o.Matcher.ID == "byName" && o.Matcher.Options == "name" && o.Properties[0].ID == "links" {
+				link = o.Properties[0].Value[0].URL
+			}
+		}
+		if link != want {
+			t.Errorf("%s links chats to %q", p.Title, link)
+		}
+	}
 }
 
 func TestEveryMetricIsShown(t *testing.T) {

@@ -185,6 +185,7 @@ status:
   usage: {inputTokens: 9007199254740991, outputTokens: 5, reasoningTokens: 2, cacheReadTokens: 7, totalTokens: 12}
   cost: [{currency: USD, microUnits: 123456789012}, {currency: EUR, microUnits: 1}]
   requiresAction: {message: m, deadline: "2026-11-23T11:00:00Z"}
+  wait: {for: Approval, reason: RequiresAction, since: "2026-11-23T10:00:00Z"}
   expiresAt: "2026-11-24T10:00:00Z"
   ` + ready, `
 parley_chat_info{chat_class="coder",mode="Plan",model="large",uid} 1
@@ -207,7 +208,8 @@ parley_chat_status_phase{phase="Interrupting"} 0
 parley_chat_status_phase{phase="RequiresAction"} 1
 parley_chat_status_phase{phase="Running"} 0
 parley_chat_status_phase{phase="Waiting"} 0
-parley_chat_status_turn_started{} 1795428000`},
+parley_chat_status_turn_started{} 1795428000
+parley_chat_status_wait_started{for="Approval"} 1795428000`},
 		{"a model", "ChatModelConfig", `
 spec: {provider: openai-compatible, baseURL: 'http://model.invalid', model: large, default: true}
 status: {contextLimit: 9}`, `

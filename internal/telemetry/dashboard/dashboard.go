@@ -35,7 +35,9 @@ type panel struct {
 	// alert is the value beyond which an alert of config/prometheus fires; nil if none does.
 	alert *float64
 	// table shows what is now, in lines; else the panel draws lines over time.
-	table   bool
+	table bool
+	// chats links the names in the table to the page of the gateway.
+	chats   bool
 	queries []query
 }
 
@@ -91,6 +93,7 @@ func variables() []object {
 			"query":      object{"qryType": 1, "query": "label_values(parley_chat_info, namespace)", "refId": "namespace"},
 			"includeAll": true, "multi": true, "allValue": ".*", "current": object{"text": "All", "value": "$__all"},
 		},
+		{"name": "gateway", "label": "Address of the gateway", "type": "textbox", "query": "https://chat.example.com"},
 	}
 }
 
@@ -114,7 +117,7 @@ func draw(p *panel, id int, at object) object {
 	}
 	drawn := object{
 		"id": id, "type": "timeseries", "title": p.title, "description": p.description, "datasource": source,
-		"gridPos": at, "targets": targets, "fieldConfig": object{"overrides": []object{}, "defaults": object{
+		"gridPos": at, "targets": targets, "fieldConfig": object{"overrides": p.overrides(), "defaults": object{
 			"unit": p.unit, "min": 0, "thresholds": object{"mode": "absolute", "steps": steps}, "custom": custom,
 		}},
 		"options": object{"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": true,
@@ -127,4 +130,14 @@ func draw(p *panel, id int, at object) object {
 			"excludeByName": object{"Time": true}, "indexByName": object{}, "renameByName": object{"Value": p.title}}}}
 	}
 	return drawn
+}
+
+func (p *panel) overrides() []object {
+	if !p.chats {
+		return []object{}
+	}
+	link := object{"title": "Open the chat", "targetBlank": true,
+		"url": "${gateway:raw}/ui/#/${__data.fields.namespace}/${__data.fields.name}"}
+	return []object{{"matcher": object{"id": "byName", "options": "name"},
+		"properties": []object{{"id": "links", "value": []object{link}}}}}
 }

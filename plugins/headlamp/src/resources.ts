@@ -37,3 +37,11 @@ export class Workspace extends KubeObject {
   static apiVersion = 'parley.dev/v1beta1';
   static isNamespaced = true;
 }
+
+/** A decision about a tool call. */
+export class ToolApproval extends KubeObject {
+  static kind = 'ToolApproval';
+  static apiName = 'toolapprovals';
+  static apiVersion = 'parley.dev/v1beta1';
+  static isNamespaced = true;
+}

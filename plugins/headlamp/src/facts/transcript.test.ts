@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { messageNamed } from '../testdata';
-import { beginning, folded, heading, pieces } from './transcript';
+import { beginning, folded, heading, pieces, pretty } from './transcript';
 
 describe('the heading of a message', () => {
   it.each([
@@ -52,5 +52,15 @@ describe('a text is folded', () => {
     ],
   ])('%s', (_, text, shown) => {
     expect(beginning(text)).toBe(shown);
+  });
+});
+
+describe('arguments', () => {
+  it.each([
+    ['{"a":1}', '{\n  "a": 1\n}'],
+    ['{"cut off', '{"cut off'],
+    ['', ''],
+  ])('%s', (json, text) => {
+    expect(pretty(json)).toBe(text);
   });
 });

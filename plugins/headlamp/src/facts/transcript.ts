@@ -3,7 +3,6 @@
 
 import { money } from './money';
 import { ChatMessage, Part } from './types';
-import { pretty } from './waiting';
 
 /** One piece of a message. Texts are what others wrote: show them as text. */
 export interface Piece {
@@ -106,4 +105,13 @@ export function beginning(text: string): string | undefined {
     return undefined;
   }
   return lines.slice(0, folded.lines).join('\n').slice(0, folded.characters);
+}
+
+/** JSON with indents for people. What is no JSON stays as it is. */
+export function pretty(json = ''): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
 }

@@ -36,6 +36,7 @@ export interface PendingCall {
   name: string;
   kind: string;
   input?: string;
+  digest?: string;
   approvalCause?: string;
   inputRequests?: string;
   proposal?: string;

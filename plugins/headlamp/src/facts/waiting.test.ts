@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { chatNamed } from '../testdata';
-import { pending, pretty, waitsFor } from './waiting';
+import { pending, waitsFor } from './waiting';
 
 describe('for whom a chat waits', () => {
   it.each([
@@ -25,7 +25,7 @@ describe('the calls that wait', () => {
   const calls = pending(chatNamed('triage'));
   it('say what each needs', () => {
     expect(calls.map(c => [c.id, c.tool, c.needs])).toEqual([
-      ['call_2', 'k8s_delete', 'approval'],
+      ['call_2', 'k8s_delete', 'approval (proposes this)'],
       ['call_3', 'open_ticket', 'answer'],
       ['call_4', 'page_on_call', 'client result'],
       ['call_6', 'execute', 'approved (ToolApproval triage-a1)'],
@@ -36,17 +36,17 @@ describe('the calls that wait', () => {
       '{\n  "kind": "Pod",\n  "name": "cni-x2"\n}\n\n- Pod kube-system/cni-x2'
     );
   });
+  it('ask what people have to answer', () => {
+    expect(calls.map(c => c.questions?.length)).toEqual([0, 1, undefined, undefined]);
+  });
+  it('show what cannot be seen', () => {
+    const [call] = chatNamed('triage').status?.requiresAction?.toolCalls ?? [];
+    const toolCalls = [{ ...call, input: '{"a":"\\u202e"}', proposal: '+ \u202e' }];
+    const requiresAction = { message: 'm', deadline: '', toolCalls };
+    const [shown] = pending({ metadata: { name: 'a' }, status: { requiresAction } });
+    expect(shown.detail).toBe('{\n  "a": "\\u202e"\n}\n\n+ ⟨U+202E⟩');
+  });
   it('show what the tool asks', () => {
     expect(calls[1].detail).toContain('Which ticket is it for?');
-  });
-});
-
-describe('arguments', () => {
-  it.each([
-    ['{"a":1}', '{\n  "a": 1\n}'],
-    ['{"cut off', '{"cut off'],
-    ['', ''],
-  ])('%s', (json, text) => {
-    expect(pretty(json)).toBe(text);
   });
 });

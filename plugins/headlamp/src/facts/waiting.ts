@@ -1,7 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+import { Question, questions } from './question';
 import { Chat, PendingCall } from './types';
+import { exactly, visible } from './visible';
 
 type Need = 'approval' | 'answer' | 'client result' | '';
 
@@ -30,24 +32,42 @@ function counted(n: number, what: string): string {
   return n === 0 ? '' : `${n} ${what}${n === 1 ? '' : 's'}`;
 }
 
-/** One call that waits: what it needs, and the text that says what is asked or what it would do. */
+/** Why a call needs approval that no policy asks for. */
+const causes: Record<string, string> = {
+  ToolChanged: 'the tool has changed',
+  PlanMode: 'mode Plan',
+  PlanProposed: 'proposes a plan',
+  ReviewRequired: 'proposes this',
+};
+
+/** One call that waits, all of it in texts that can be shown. */
 export interface Waiting {
+  call: PendingCall;
   id: string;
   tool: string;
   needs: string;
+  /** All that is asked, or that the call would do. */
   detail: string;
+  /** What it asks people: none if it needs approval only, undefined if no one can decide about it here. */
+  questions?: Question[];
 }
 
 /** The calls that wait, in the order of the reply. A call that was decided says by whom, when, and by which ToolApproval. */
 export function pending(chat: Chat): Waiting[] {
-  return (chat.status?.requiresAction?.toolCalls ?? []).map(call => ({
-    id: call.id,
-    tool: call.name,
-    needs: need(call) || decided(call),
-    detail: [pretty(call.input), pretty(call.inputRequests), call.proposal]
-      .filter(Boolean)
-      .join('\n\n'),
-  }));
+  return (chat.status?.requiresAction?.toolCalls ?? []).map(call => {
+    const cause = causes[call.approvalCause ?? ''];
+    const needed = need(call);
+    return {
+      call,
+      id: visible(call.id),
+      tool: visible(call.name),
+      needs: needed ? needed + (cause ? ` (${cause})` : '') : decided(call),
+      detail: [exactly(call.input), exactly(call.inputRequests), visible(call.proposal)]
+        .filter(Boolean)
+        .join('\n\n'),
+      questions: needed && call.kind === 'Approval' ? questions(call.inputRequests) : undefined,
+    };
+  });
 }
 
 function decided(call: PendingCall): string {
@@ -56,13 +76,4 @@ function decided(call: PendingCall): string {
   const who = decision?.by ? ` by ${decision.by}` : '';
   const when = decision?.at ? ` at ${decision.at}` : '';
   return `${verdict}${who}${when} (ToolApproval ${decision?.approval})`;
-}
-
-/** JSON with indents for people. What is no JSON stays as it is. */
-export function pretty(json = ''): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
 }

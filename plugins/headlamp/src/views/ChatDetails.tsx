@@ -32,7 +32,10 @@ export function ChatDetails() {
       extraSections={item =>
         item
           ? [
-              { id: 'parley-pending', section: <PendingCalls item={item} /> },
+              {
+                id: 'parley-pending',
+                section: <PendingCalls key={item.metadata.uid} item={item} />,
+              },
               { id: 'parley-queue', section: <Queue item={item} /> },
               { id: 'parley-sub-chats', section: <SubChats item={item} /> },
               {

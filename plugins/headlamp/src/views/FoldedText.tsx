@@ -5,23 +5,30 @@ import { Button, Typography } from '@mui/material';
 import { useState } from 'react';
 import { beginning } from '../facts/transcript';
 
-/** A text of others with its line breaks, as text; a long one begins folded. */
+/** A text of others with its line breaks, as text. */
+export function WholeText({ text, mono = false }: { text: string; mono?: boolean }) {
+  return (
+    <Typography
+      component="div"
+      variant="body2"
+      sx={{
+        whiteSpace: 'pre-wrap',
+        overflowWrap: 'anywhere',
+        fontFamily: mono ? 'monospace' : undefined,
+      }}
+    >
+      {text}
+    </Typography>
+  );
+}
+
+/** A text of others; a long one begins folded. */
 export function FoldedText({ text, mono = false }: { text: string; mono?: boolean }) {
   const [open, setOpen] = useState(false);
   const short = beginning(text);
   return (
     <>
-      <Typography
-        component="div"
-        variant="body2"
-        sx={{
-          whiteSpace: 'pre-wrap',
-          overflowWrap: 'anywhere',
-          fontFamily: mono ? 'monospace' : undefined,
-        }}
-      >
-        {open || short === undefined ? text : `${short}…`}
-      </Typography>
+      <WholeText text={open || short === undefined ? text : `${short}…`} mono={mono} />
       {short !== undefined && (
         <Button size="small" aria-expanded={open} onClick={() => setOpen(!open)}>
           {open ? 'Show less' : `Show all ${text.length} characters`}

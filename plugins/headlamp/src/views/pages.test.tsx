@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import '../index';
-import { cleanup, fireEvent, screen } from '@testing-library/react';
-import { messageNamed } from '../testdata';
+import { cleanup, fireEvent, screen, within } from '@testing-library/react';
+import { Chat } from '../resources';
+import { chatNamed, messageNamed } from '../testdata';
 import { ChatDetails } from './ChatDetails';
 import { ChatOfObject } from './ChatOfObject';
 import { ChatTable } from './ChatTable';
+import { DecideCall } from './DecideCall';
 import { FoldedText } from './FoldedText';
 import { forbid, serve, show, Silence, written } from './testing';
 
@@ -28,6 +30,7 @@ beforeEach(() => {
 
 afterEach(() => {
   forbid();
+  written.length = 0;
   cleanup();
   vi.unstubAllGlobals();
 });
@@ -53,7 +56,7 @@ describe('the page of a chat', () => {
   it('shows what waits, the queue and the sub-chats', async () => {
     details('triage');
     await screen.findByText('Sub-chats', {}, patience);
-    expect(screen.getByText(/Which ticket is it for/)).toBeTruthy();
+    expect(screen.getAllByText(/Which ticket is it for/)).toBeTruthy();
     expect(target('triage-hurry')).toBe(
       '/c/main/customresources/chatmessages.parley.dev/demo/triage-hurry'
     );
@@ -96,6 +99,81 @@ it('asks the API server for an action, and says what it refuses', async () => {
       body: { metadata: { annotations: { 'parley.dev/interrupt': 'headlamp-5' } } },
     },
   ]);
+});
+
+describe('a call that waits', () => {
+  const calls = chatNamed('triage').status?.requiresAction?.toolCalls ?? [];
+  const path = '/clusters/main/apis/parley.dev/v1beta1/namespaces/demo/toolapprovals';
+  const decisionOf = async (call: string) =>
+    within(await screen.findByLabelText(`Decide about call ${call}`, {}, patience));
+
+  it('is approved once, and says what became of it', async () => {
+    details('triage');
+    const approve = (await decisionOf('call_2')).getByText('Approve');
+    fireEvent.click(approve);
+    fireEvent.click(approve);
+    await screen.findByText('ToolApproval triage-1: DigestMismatch: read it again', {}, patience);
+    expect(written.map(w => [w.path, w.body.spec])).toEqual([
+      [
+        path,
+        {
+          chatRef: { name: 'triage' },
+          toolCallID: 'call_2',
+          digest: calls[0].digest,
+          decision: 'Approve',
+        },
+      ],
+    ]);
+  });
+
+  it('is denied with a comment', async () => {
+    details('triage');
+    const decision = await decisionOf('call_2');
+    fireEvent.change(decision.getByLabelText('Comment'), { target: { value: 'Not now' } });
+    fireEvent.click(decision.getByText('Deny'));
+    await screen.findByText(/^ToolApproval triage-1/, {}, patience);
+    expect(written[0].body.spec).toMatchObject({ decision: 'Deny', comment: 'Not now' });
+  });
+
+  it('is answered with what people type', async () => {
+    details('triage');
+    const decision = await decisionOf('call_3');
+    expect(decision.getByText<HTMLButtonElement>('Answer').disabled).toBe(true);
+    fireEvent.change(decision.getByLabelText(/Ticket/), { target: { value: 'NET-1' } });
+    fireEvent.change(decision.getByLabelText('urgent'), { target: { value: 'true' } });
+    fireEvent.click(decision.getByText('Answer'));
+    await screen.findByText(/^ToolApproval triage-1/, {}, patience);
+    expect(written[0].body.spec.content).toBe('{"ticket":"NET-1","urgent":true}');
+  });
+
+  it('can be decided again after a refusal', async () => {
+    details('triage');
+    const deny = (await decisionOf('call_2')).getByText<HTMLButtonElement>('Deny');
+    forbid('toolapprovals');
+    fireEvent.click(deny);
+    await screen.findByText(
+      /Decision about call call_2: .*no right to toolapprovals/,
+      {},
+      patience
+    );
+    expect(deny.disabled).toBe(false);
+  });
+
+  it('has no buttons without the right', async () => {
+    forbid('toolapprovals');
+    details('triage');
+    await screen.findByText('Sub-chats', {}, patience);
+    await screen.findByLabelText('Interrupt', {}, patience);
+    expect(screen.queryByText('Approve')).toBeNull();
+  });
+
+  it('has no buttons unless its digest fits', async () => {
+    const call = { ...calls[0], input: '{}' };
+    const item = new Chat(chatNamed('triage'), 'main');
+    show(<DecideCall {...{ item, call, questions: [], onDecided() {} }} />, '/x');
+    await screen.findByText(/cannot verify that it shows all of the call/, {}, patience);
+    expect(screen.queryByText('Approve')).toBeNull();
+  });
 });
 
 it('links an object to its chat, and no object of others', () => {

@@ -18,7 +18,7 @@ import { objects } from '../testdata';
 setStore(store);
 
 /** What was written to the API server, as it came. */
-export const written: { path: string; body: unknown }[] = [];
+export const written: { path: string; body: any }[] = [];
 
 let forbidden = '';
 
@@ -27,11 +27,19 @@ export function forbid(plural = '') {
   forbidden = plural;
 }
 
+const mismatch = {
+  type: 'Ready',
+  status: 'False',
+  reason: 'DigestMismatch',
+  message: 'read it again',
+};
+
 /** An API server that has the objects of the test data, and none of other kinds. */
 export function serve(url: string, { method, body }: RequestInit = {}): Response {
   const { pathname, searchParams } = new URL(url, 'http://localhost');
   if (pathname.endsWith('/selfsubjectaccessreviews')) {
-    return Response.json({ status: { allowed: true, reason: '' } });
+    const { resource } = JSON.parse(String(body)).spec.resourceAttributes;
+    return Response.json({ status: { allowed: resource !== forbidden, reason: '' } });
   }
   if (forbidden && pathname.endsWith(`/${forbidden}`)) {
     return Response.json({ message: `no right to ${forbidden}` }, { status: 403 });
@@ -39,6 +47,13 @@ export function serve(url: string, { method, body }: RequestInit = {}): Response
   if (method === 'PATCH') {
     written.push({ path: pathname, body: JSON.parse(String(body)) });
     return Response.json({ message: 'the chat is held' }, { status: 403 });
+  }
+  if (method === 'POST') {
+    written.push({ path: pathname, body: JSON.parse(String(body)) });
+    return Response.json({ metadata: { name: 'triage-1' } }, { status: 201 });
+  }
+  if (pathname.endsWith('/toolapprovals/triage-1')) {
+    return Response.json({ metadata: { name: 'triage-1' }, status: { conditions: [mismatch] } });
   }
   const [, kind, name] = /\/(chats|chatmessages)(?:\/([^/]+))?$/.exec(pathname) ?? [];
   const all = kind === 'chats' ? objects.chats : kind === 'chatmessages' ? objects.messages : [];
