@@ -32,7 +32,8 @@ func gives(p *browser.Page, event, file string) {
 const (
 	dropped = "new DragEvent('drop', {dataTransfer: given, bubbles: true, cancelable: true})"
 	// Firefox takes no clipboardData from scripts.
-	pasted = "Object.defineProperty(new Event('paste', {bubbles: true, cancelable: true}), 'clipboardData', {value: given})"
+	pasted = "Object.defineProperty(new Event('paste', {bubbles: true, cancelable: true}), 'clipboardData', " +
+		"{value: given})"
 )
 
 func TestFilesComeByDropAndPaste(t *testing.T) {

@@ -171,7 +171,8 @@ func TestConfigurationKeepsWhatIsNotSaved(t *testing.T) {
 	p.Sees("#config-body pre", "model: claude-2")
 
 	// The status was written meanwhile, not the spec.
-	const puts, reads = "PUT " + configurations + "/chatmodelconfigs/large", "GET " + configurations + "/chatmodelconfigs/large"
+	const large = configurations + "/chatmodelconfigs/large"
+	const puts, reads = "PUT " + large, "GET " + large
 	metadata := fields{"name": "large", "resourceVersion": "9", "generation": 1, "uid": "u"}
 	s.answer(reads, http.StatusOK, fields{"update": true, "object": fields{"metadata": metadata}})
 	refusals := 1
@@ -192,7 +193,8 @@ func TestConfigurationKeepsWhatIsNotSaved(t *testing.T) {
 
 func TestManifestIsReadAsItWasWritten(t *testing.T) {
 	value := fields{"plain": "a b/c-1", "yes": "no", "number": 1.5, "digits": "1e3", "none": nil, "empty": []any{},
-		"odd: key": "- x # y", "tab": "a\n\tb", "break": "a\u2028b\n", "hidden": "a\u202eb\u200b\U000e0041", "control": "\u007f\u0085\uffff", "small": 1e-7,
+		"odd: key": "- x # y", "tab": "a\n\tb", "break": "a\u2028b\n",
+		"hidden": "a\u202eb\u200b\U000e0041", "control": "\u007f\u0085\uffff", "small": 1e-7,
 		"lines": "One.\n\n  Two: \"x\"\nThree.", "ended": "One.\nTwo.\n", "twice": "One.\n\n", "indented": " a\nb",
 		"list": []any{"a\nb", []any{"x"}, fields{"k": "on", "l": true}}}
 	p := configured(t).opened(t)

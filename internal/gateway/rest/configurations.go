@@ -100,7 +100,8 @@ func (c configurations) register() {
 	const all, one = "/namespaces/{namespace}/configurations", "/namespaces/{namespace}/configurations/{resource}/{name}"
 	register(c.api, operation("listConfigurations", http.MethodGet, all, "List what configures chats",
 		"ChatModelConfigs, ChatClasses and ChatQuotas that the caller may list.", http.StatusOK), c.list)
-	register(c.api, operation("getConfiguration", http.MethodGet, one, "Read what configures chats", "", http.StatusOK), c.get)
+	register(c.api, operation("getConfiguration", http.MethodGet, one, "Read what configures chats", "",
+		http.StatusOK), c.get)
 	register(c.api, operation(putConfiguration, http.MethodPut, one, "Create or change what configures chats",
 		"It replaces the spec, and keeps metadata.", http.StatusOK), c.put)
 	register(c.api, operation("getConfigurationSchema", http.MethodGet, "/configurations/{resource}/schema",

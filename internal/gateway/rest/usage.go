@@ -88,6 +88,6 @@ func (r UsageRow) with(key UsageKey, call cost.Call) UsageRow {
 
 func (s searches) registerUsage() {
 	register(s.api, operation(readUsage, http.MethodGet, "/namespaces/{namespace}/usage", "Read what replies have used",
-		"Tokens and costs of calls by day, chat and model, of the messages that exist. Reads messages for about a second: ask again "+
-			"with continue until it is absent. For those who may list ChatMessages.", http.StatusOK), s.usage)
+		"Tokens and costs of calls by day, chat and model, of the messages that exist. Reads messages for about a second: "+
+			"ask again with continue until it is absent. For those who may list ChatMessages.", http.StatusOK), s.usage)
 }

@@ -61,19 +61,23 @@ type chromiumTab struct {
 }
 
 func (c *chromium) open(_ context.Context, heard func(string), scripts []string) (tab, error) {
+	return c.newTab(heard, scripts) //nolint:contextcheck // A tab lives as long as its browser.
+}
+
+func (c *chromium) newTab(heard func(string), scripts []string) (*chromiumTab, error) {
 	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
 	t := &chromiumTab{ctx: ctx, cancel: cancel, heard: heard}
 	err := chromedp.Listen(ctx, t.hear)
-	call := func(_ any, wrong error) {
+	prepare := func(_ any, wrong error) {
 		if err == nil {
 			err = wrong
 		}
 	}
-	call(chromedp.Call(ctx, log.Enable, cdp.Empty{}))
-	call(chromedp.Call(ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"}))
-	call(chromedp.Call(ctx, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-GB"}))
+	prepare(chromedp.Call(ctx, log.Enable, cdp.Empty{}))
+	prepare(chromedp.Call(ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"}))
+	prepare(chromedp.Call(ctx, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-GB"}))
 	for _, script := range scripts {
-		call(chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument,
+		prepare(chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument,
 			cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: script}))
 	}
 	return t, err
@@ -112,6 +116,14 @@ func (t *chromiumTab) within(ctx context.Context) (context.Context, func()) {
 	return of, func() { stop(); cancel() }
 }
 
+// call runs a command of the protocol in the tab.
+func call[P, R any](ctx context.Context, t *chromiumTab, command cdp.Command[P, R], params P) error {
+	of, end := t.within(ctx)
+	defer end()
+	_, err := chromedp.Call(of, command, params)
+	return err
+}
+
 func (t *chromiumTab) run(ctx context.Context, action chromedp.Action[chromedp.Void]) error {
 	of, end := t.within(ctx)
 	defer end()
@@ -130,9 +142,8 @@ func (t *chromiumTab) evaluate(ctx context.Context, script string) ([]byte, erro
 	return chromedp.Run(of, chromedp.Evaluate[[]byte](script, chromedp.EvalAwaitPromise))
 }
 
-func (t *chromiumTab) insert(_ context.Context, text string) error {
-	_, err := chromedp.Call(t.ctx, input.InsertText, input.InsertTextParams{Text: text})
-	return err
+func (t *chromiumTab) insert(ctx context.Context, text string) error {
+	return call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
 }
 
 // chromiumKeys are those that need more than their character.
@@ -144,7 +155,7 @@ var chromiumKeys = map[string]struct {
 	"ArrowDown": {"", 40}, "ArrowUp": {"", 38}, "End": {"", 35},
 }
 
-func (t *chromiumTab) press(_ context.Context, held, key string) error {
+func (t *chromiumTab) press(ctx context.Context, held, key string) error {
 	params := input.DispatchKeyEventParams{Modifiers: modifiers[held]}
 	known, ok := chromiumKeys[key]
 	if !ok {
@@ -160,7 +171,7 @@ func (t *chromiumTab) press(_ context.Context, held, key string) error {
 		if kind == input.DispatchKeyEventTypeKeyDown {
 			params.Text = known.text
 		}
-		if _, err := chromedp.Call(t.ctx, input.DispatchKeyEvent, params); err != nil {
+		if err := call(ctx, t, input.DispatchKeyEvent, params); err != nil {
 			return err
 		}
 	}
@@ -168,7 +179,7 @@ func (t *chromiumTab) press(_ context.Context, held, key string) error {
 }
 
 func (t *chromiumTab) look(ctx context.Context, scheme string, width, height int64) error {
-	_, err := chromedp.Call(t.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	err := call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme},
 			{Name: "prefers-reduced-motion", Value: "reduce"}}})
 	if err != nil {
@@ -185,11 +196,9 @@ func (t *chromiumTab) picture(ctx context.Context) ([]byte, error) {
 
 func (t *chromiumTab) end() { t.cancel() }
 
-func (t *chromiumTab) answer(_ context.Context, pattern, document string) error {
+func (t *chromiumTab) answer(ctx context.Context, pattern, document string) error {
 	t.mu.Lock()
 	t.document = document
 	t.mu.Unlock()
-	_, err := chromedp.Call(t.ctx, fetch.Enable,
-		fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}})
-	return err
+	return call(ctx, t, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}})
 }

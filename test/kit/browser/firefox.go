@@ -110,7 +110,8 @@ func addressIn(out io.Reader) (string, error) {
 			return address, nil
 		}
 	}
-	return "", fmt.Errorf("Firefox ended before it listened: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF))
+	return "", fmt.Errorf("starting Firefox: it ended before it listened: %w",
+		errors.Join(lines.Err(), io.ErrUnexpectedEOF))
 }
 
 type object = map[string]any
