@@ -48,6 +48,8 @@ type reply struct {
 		Source struct {
 			Context string `json:"context"`
 		} `json:"source"`
+		// Context is that of a prompt.
+		Context string `json:"context"`
 	} `json:"params"`
 }
 
@@ -91,9 +93,10 @@ func startFirefox(t testing.TB) *firefox {
 	reading.Go(f.read)
 	t.Cleanup(func() { _ = conn.Close(); reading.Wait() })
 	err = f.call(t.Context(), "session.new", object{"capabilities": object{"alwaysMatch": object{
-		"acceptInsecureCerts": true, "unhandledPromptBehavior": object{"default": "accept", "beforeUnload": "accept"}}}}, nil)
+		"acceptInsecureCerts": true, "unhandledPromptBehavior": object{"default": "ignore"}}}}, nil)
 	if err == nil {
-		err = f.call(t.Context(), "session.subscribe", object{"events": []string{"log.entryAdded"}}, nil)
+		err = f.call(t.Context(), "session.subscribe", object{"events": []string{"log.entryAdded",
+			"browsingContext.userPromptOpened"}}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +121,8 @@ type object = map[string]any
 
 // read passes on what the browser sends, until the connection ends.
 func (f *firefox) read() {
+	var answers sync.WaitGroup
+	defer answers.Wait()
 	for {
 		var r reply
 		err := f.conn.ReadJSON(&r)
@@ -137,6 +142,13 @@ func (f *firefox) read() {
 		}
 		heard := f.tabs[r.Params.Source.Context]
 		f.mu.Unlock()
+		if r.Method == "browsingContext.userPromptOpened" { // Whether to leave a page with something unsent: yes.
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			answers.Go(func() {
+				defer cancel()
+				_ = f.call(ctx, "browsingContext.handleUserPrompt", object{"context": r.Params.Context, "accept": true}, nil)
+			})
+		}
 		if r.Method == "log.entryAdded" && r.Params.Type == "javascript" && r.Params.Level == "error" && heard != nil {
 			heard(r.Params.Text)
 		}
