@@ -94,6 +94,28 @@ func TestNoTextDoesMoreThanToBeRead(t *testing.T) {
 	s.staysInnocent(t, p, "a new chat")
 }
 
+// Security (the page): cannot be made by the texts of a configuration, or by names of models and chats in the usage, to
+// mislead who reads or copies them.
+func TestConfigurationAndUsageStayInnocent(t *testing.T) {
+	s := hostileStage(t)
+	s.answer("GET "+configurations, http.StatusOK, fields{"kinds": []fields{{"kind": "ChatClass", "resource": "chatclasses",
+		"refused": evil(110), "objects": []fields{
+			{"name": "ops", "summary": evil(111), "ready": "False", "reason": evil(112), "message": evil(113)}}}}})
+	s.answer("GET /v1beta1/configurations/chatclasses/schema", http.StatusOK, published(t, "chatclasses"))
+	s.answer("GET "+configurations+"/chatclasses/ops", http.StatusOK, fields{"update": true, "object": fields{
+		"metadata": fields{"name": "ops"}, "spec": fields{"description": evil(114), "firstPrompts": []string{evil(115)}}}})
+	s.answer("GET /v1beta1/namespaces/demo/usage", http.StatusOK, fields{"messages": 1, "rows": []fields{{"day": evil(116),
+		"chat": evil(117), "model": evil(118), "calls": 1, "usage": fields{}, "cost": []fields{
+			{"currency": evil(119), "microUnits": 1}}}}})
+	p := browser.Open(t, browser.Start(t), s.url)
+	for place, words := range map[string]string{"~configuration": "hacked=111", "~configuration/chatclasses%2Fops": "hacked=114",
+		"~usage": "hacked=116"} {
+		p.Do("location.hash = '#/demo/" + place + "'")
+		p.Sees("main", words)
+		s.staysInnocent(t, p, place)
+	}
+}
+
 func hostileHistory() []event {
 	return []event{
 		message(0, "User", fields{"content": evil(20), "createdBy": evil(21), "editedBy": evil(22)}),

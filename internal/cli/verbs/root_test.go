@@ -131,7 +131,7 @@ func TestEveryVerbHasTwoExamplesThatParse(t *testing.T) {
 			typed, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl chat")
 			if !ok { // It feeds the next one.
 				if program, _, _ := strings.Cut(typed, " "); !slices.Contains([]string{"kubectl", "git", "less"}, program) {
-					t.Errorf("%s: %q is of another program", verb.CommandPath(), line)
+					t.Errorf("%s: %q runs another program", verb.CommandPath(), line)
 				}
 				continue
 			}

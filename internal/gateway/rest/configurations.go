@@ -129,14 +129,15 @@ func (c configurations) list(ctx context.Context, in *InNamespace) (*Configurati
 	return out, nil
 }
 
-// may asks whether the caller may do something. Where nobody can tell, the API server decides when it is done.
+// may asks whether the caller may do something. If the review fails, the answer is yes: the API server decides about
+// the write itself.
 func (c configurations) may(ctx context.Context, what apiclient.ResourceAttributes) bool {
 	allowed, err := c.api.client.Allowed(ctx, what)
 	return allowed || err != nil
 }
 
 func (c configurations) get(ctx context.Context, in *OfConfiguration) (*AnyObject, error) {
-	out, err := shown(c.api.client.Configuration(in.Namespace, in.Resource).Get(ctx, in.Name))
+	out, err := objectOf(c.api.client.Configuration(in.Namespace, in.Resource).Get(ctx, in.Name))
 	if err == nil {
 		out.Body.Update = c.may(ctx, apiclient.ResourceAttributes{Resource: in.Resource, Verb: "update",
 			Namespace: in.Namespace, Name: in.Name})
@@ -157,15 +158,10 @@ func configurationOf(o *apiclient.Configured) Configuration {
 }
 
 func (c configurations) put(ctx context.Context, in *PutConfiguration) (*AnyObject, error) {
-	kind, client := "", c.api.client.Configuration(in.Namespace, in.Resource)
-	for _, k := range configurationKinds {
-		if k.resource == in.Resource {
-			kind = k.kind
-		}
-	}
+	client := c.api.client.Configuration(in.Namespace, in.Resource)
 	if in.Body.ResourceVersion == "" {
-		return shown(client.Create(ctx, map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind,
-			"metadata": map[string]any{"name": in.Name, "namespace": in.Namespace}, "spec": in.Body.Spec}, in.DryRun))
+		return objectOf(client.Create(ctx, map[string]any{"apiVersion": v1beta1.GroupVersion.String(),
+			"kind": kindOf(in.Resource), "metadata": map[string]any{"name": in.Name, "namespace": in.Namespace}, "spec": in.Body.Spec}, in.DryRun))
 	}
 	object, err := client.Get(ctx, in.Name)
 	if err != nil {
@@ -176,11 +172,11 @@ func (c configurations) put(ctx context.Context, in *PutConfiguration) (*AnyObje
 		return nil, errors.New("the API server's object has no metadata")
 	}
 	metadata["resourceVersion"], object["spec"] = in.Body.ResourceVersion, in.Body.Spec
-	return shown(client.Update(ctx, in.Name, object, in.DryRun))
+	return objectOf(client.Update(ctx, in.Name, object, in.DryRun))
 }
 
-// shown is an object without what nobody reads.
-func shown(object map[string]any, err error) (*AnyObject, error) {
+// objectOf is the answer with an object, without metadata.managedFields.
+func objectOf(object map[string]any, err error) (*AnyObject, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -193,19 +189,24 @@ func shown(object map[string]any, err error) (*AnyObject, error) {
 }
 
 func (c configurations) schema(ctx context.Context, in *OfKind) (*SpecSchema, error) {
-	out := &SpecSchema{}
-	for _, k := range configurationKinds {
-		if k.resource != in.Resource {
-			continue
-		}
-		raw, err := c.api.client.SpecSchema(ctx, k.kind)
-		if err != nil {
-			return nil, err
-		}
-		if raw == nil {
-			return nil, huma.Error404NotFound("the API server publishes no schema of " + k.kind)
-		}
-		return out, json.Unmarshal(raw, &out.Body)
+	kind := kindOf(in.Resource)
+	raw, err := c.api.client.SpecSchema(ctx, kind)
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	if raw == nil {
+		return nil, huma.Error404NotFound("the API server publishes no schema of " + kind)
+	}
+	out := &SpecSchema{}
+	return out, json.Unmarshal(raw, &out.Body)
+}
+
+// kindOf is the kind with that resource, which the schema of OfKind has checked.
+func kindOf(resource string) string {
+	for _, k := range configurationKinds {
+		if k.resource == resource {
+			return k.kind
+		}
+	}
+	return ""
 }

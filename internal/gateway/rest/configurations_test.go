@@ -22,7 +22,7 @@ func TestConfigurationFollowsCallerRole(t *testing.T) {
 		Spec: v1beta1.ChatClassSpec{Description: "For work on clusters."}})
 	const key = `"apiKey":{"secretKeyRef":{"name":"openai","key":"key"}}`
 	const path, spec = "/configurations/chatmodelconfigs/large", `{"spec":{"provider":"openai","model":"gpt-5",` + key + `}}`
-	d.refuses(http.StatusUnprocessableEntity, "Invalid", "provider", "PUT", path, `{"spec":{"provider":"nobody","model":"m"}}`)
+	d.refuses(http.StatusUnprocessableEntity, "Invalid", "provider", "PUT", path, `{"spec":{"provider":"unknown","model":"m"}}`)
 	d.refuses(http.StatusBadRequest, "BadRequest", `unknown field "spec.colour"`, "PUT", path,
 		`{"spec":{"provider":"openai","model":"m","colour":"red"}}`)
 

@@ -71,20 +71,27 @@ func (s searches) search(ctx context.Context, in *SearchMessages) (*Found, error
 		return nil, badRequest("q: %v", err)
 	}
 	out := &Found{}
-	out.Body.Hits, out.Body.Continue = []Hit{}, in.Continue
+	out.Body.Hits = []Hit{}
 	look := func(m *v1beta1.ChatMessage) {
 		out.Body.Messages++
 		if excerpt, found := query.Find(m); found {
 			out.Body.Hits = append(out.Body.Hits, Hit{m.Spec.ChatRef.Name, m.Name, m.Spec.Role, m.CreationTimestamp, excerpt})
 		}
 	}
+	enough := func() bool { return len(out.Body.Hits) >= searchHits }
+	out.Body.Continue, err = s.read(ctx, in.Namespace, in.Continue, look, enough)
+	return out, err
+}
+
+// read reads pages until all are read, it is enough, or searchFor is over. It returns the token to continue with.
+func (s searches) read(ctx context.Context, namespace, token string, look func(*v1beta1.ChatMessage),
+	enough func() bool) (next string, err error) {
 	for start := s.api.options.Now(); ; {
-		out.Body.Continue, err = s.page(ctx, in.Namespace, out.Body.Continue, look)
-		if err != nil {
-			return nil, err
+		if token, err = s.page(ctx, namespace, token, look); err != nil {
+			return "", err
 		}
-		if out.Body.Continue == "" || len(out.Body.Hits) >= searchHits || s.api.options.Now().Sub(start) >= searchFor {
-			return out, nil
+		if token == "" || enough() || s.api.options.Now().Sub(start) >= searchFor {
+			return token, nil
 		}
 	}
 }

@@ -53,14 +53,9 @@ func (s searches) usage(ctx context.Context, in *ReadUsage) (out *Usage, err err
 			rows[key] = rows[key].with(key, call)
 		}
 	}
-	out.Body.Continue = in.Continue
-	for start := s.api.options.Now(); ; {
-		if out.Body.Continue, err = s.page(ctx, in.Namespace, out.Body.Continue, look); err != nil {
-			return nil, err
-		}
-		if out.Body.Continue == "" || s.api.options.Now().Sub(start) >= searchFor {
-			break
-		}
+	enough := func() bool { return false }
+	if out.Body.Continue, err = s.read(ctx, in.Namespace, in.Continue, look, enough); err != nil {
+		return nil, err
 	}
 	out.Body.Rows = make([]UsageRow, 0, len(rows))
 	for _, row := range rows {

@@ -107,9 +107,9 @@ func (c *Client) SpecSchema(ctx context.Context, kind string) (json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	looked := metav1.GroupVersionKind{Group: version.Group, Version: version.Version, Kind: kind}
+	gvk := metav1.GroupVersionKind{Group: version.Group, Version: version.Version, Kind: kind}
 	for _, schema := range published.Components.Schemas {
-		if slices.Contains(schema.Kinds, looked) {
+		if slices.Contains(schema.Kinds, gvk) {
 			return schema.Properties["spec"], nil
 		}
 	}

@@ -199,7 +199,7 @@ func (p *Page) Until(what, expression string) {
 		}
 		select {
 		case <-deadline:
-			p.t.Fatalf("waited in vain until %s: %v\n%s", what, err, Eval[string](p, "document.body.innerText"))
+			p.t.Fatalf("timeout: waited until %s: %v\n%s", what, err, Eval[string](p, "document.body.innerText"))
 		case <-time.After(30 * time.Millisecond):
 		}
 	}

@@ -37,9 +37,9 @@ const CONFIGURATION = '~configuration';
 /** Where the address shows the usage. */
 const USAGE = '~usage';
 /** What the page shows in place of a chat. @type {{isFor: (namespace: string, what: string) => boolean, stop: () => void}|null} */
-let shown = null;
+let panel = null;
 /** The part of the page that shows it. @type {string|undefined} */
-let shownPart;
+let panelPart;
 /** Which part of the page shows such a place; any other place is a chat. */
 const PARTS = new Map([[WAITING, 'inbox'], [SEARCH, 'found'], [CONFIGURATION, 'config'], [USAGE, 'usage']]);
 let notifier = new Notifier((chat) => go(list?.namespace, chat));
@@ -100,10 +100,10 @@ function route() {
   byId('nothing').hidden = Boolean(chat);
   for (const id of PARTS.values()) byId(id).hidden = id !== part;
   byId('waiting').href = link(WAITING);
-  if (part !== shownPart || !shown?.isFor(namespace, message)) {
-    shown?.stop();
-    shown = show(chat, namespace, message);
-    shownPart = part;
+  if (part !== panelPart || !panel?.isFor(namespace, message)) {
+    panel?.stop();
+    panel = show(chat, namespace, message);
+    panelPart = part;
   }
   inbox = chat === WAITING ? inbox ?? new Inbox(byId('inbox-rows'), namespace, link, (words) => toast(words, true)) : null;
   listChanged();

@@ -13,11 +13,11 @@ const TITLES = { ChatModelConfig: 'Models', ChatClass: 'Classes', ChatQuota: 'Qu
 /** Numbers that a browser cannot keep. */
 const LONG_NUMBER = /[:[,]\s*-?\d{16,}/;
 
-/** Forms with changes that are not saved, by namespace and place. They are shown again as they were left. @type {Map<string, Form>} */
-const left = new Map();
+/** Forms with changes that are not saved, by namespace and place. They are shown again as they were drafts. @type {Map<string, Form>} */
+const drafts = new Map();
 
 /** Whether there are changes that are not saved. */
-export const unsaved = () => left.size > 0;
+export const unsaved = () => drafts.size > 0;
 
 export class Configuration {
   /**
@@ -45,7 +45,7 @@ export class Configuration {
   }
 
   #start() {
-    const form = left.get(`${this.namespace}/${this.place}`);
+    const form = drafts.get(`${this.namespace}/${this.place}`);
     if (form) {
       this.#show(...form.nodes);
       return;
@@ -59,7 +59,7 @@ export class Configuration {
     const { kinds } = await ask('GET', `${inNamespace(this.namespace)}/configurations`);
     const [resource, name] = this.place.split('/');
     const kind = kinds.find((one) => one.resource === resource);
-    if (kind) this.#show(...(await opened(this, kind, name ?? '')).nodes);
+    if (kind) this.#show(...(await openForm(this, kind, name ?? '')).nodes);
     else await this.#list(kinds);
   }
 
@@ -67,18 +67,18 @@ export class Configuration {
     const { templates, message } = await ask('GET', `${inNamespace(this.namespace)}/templates`).catch((no) => ({ templates: [], message: no.message }));
     this.#show(...kinds.map((kind) => el('section', {}, el('h3', {}, TITLES[kind.kind] ?? plain(kind.kind)),
       kind.refused && el('p', { class: 'dim' }, plain(kind.refused)),
-      el('ul', {}, ...kind.objects.map((one) => el('li', {}, el('a', { href: this.link(`${kind.resource}/${one.name}`) }, one.name),
+      el('ul', {}, ...kind.objects.map((one) => el('li', {}, el('a', { href: this.link(`${kind.resource}/${one.name}`) }, plain(one.name)),
         el('span', { class: 'meta' }, ` ${states(one).join(' · ')}`), one.summary && el('div', { dir: 'auto' }, clipped(one.summary, 200))))),
       kind.more && el('p', { class: 'dim' }, 'There are more, which are not listed.'),
       !kind.refused && !kind.objects.length && el('p', { class: 'dim' }, 'There are none.'),
       kind.create && el('a', { class: 'button', href: this.link(`${kind.resource}/`) }, `New ${kind.kind}`))),
     el('section', {}, el('h3', {}, 'Templates of workspaces'), message ? el('p', { class: 'dim' }, message)
-      : el('ul', {}, ...templates.map((one) => el('li', {}, one.name, one.description && el('div', { dir: 'auto' }, clipped(one.description, 200)))))));
+      : el('ul', {}, ...templates.map((one) => el('li', {}, plain(one.name), one.description && el('div', { dir: 'auto' }, clipped(one.description, 200)))))));
   }
 }
 
 /** Reads what a form needs. @param {Configuration} at @param {any} kind @param {string} name empty: of a new object */
-async function opened(at, kind, name) {
+async function openForm(at, kind, name) {
   const path = (of) => `${inNamespace(at.namespace)}/configurations/${kind.resource}/${encodeURIComponent(of)}`;
   const [schema, raw] = await Promise.all([ask('GET', `/configurations/${kind.resource}/schema`), name ? bytes(path(name)) : null]);
   const text = raw ? new TextDecoder().decode(raw) : '';
@@ -95,7 +95,7 @@ class Form {
     Object.assign(this, of);
     const { at, kind, name, object, schema, why } = of;
     this.fields = fields(schema, object.spec ?? {});
-    this.named = /** @type {HTMLInputElement} */ (el('input', { type: 'text', required: true, maxlength: 253, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' }));
+    this.nameField = /** @type {HTMLInputElement} */ (el('input', { type: 'text', required: true, maxlength: 253, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' }));
     this.result = el('p', { role: 'status' });
     this.manifest = el('pre', { tabindex: 0, 'aria-label': 'Manifest' });
     this.busy = false;
@@ -104,7 +104,7 @@ class Form {
     const about = kind.objects.find((one) => one.name === name);
     this.tryIt = this.#tryIt(about);
     this.discard = button('Discard the changes', () => { this.#mark(false); location.hash = at.link(''); }, { class: 'quiet', hidden: true });
-    this.form = /** @type {HTMLFormElement} */ (el('form', {}, !name && el('div', { class: 'field' }, el('label', {}, 'Name', this.named)), ...this.fields.nodes,
+    this.form = /** @type {HTMLFormElement} */ (el('form', {}, !name && el('div', { class: 'field' }, el('label', {}, 'Name', this.nameField)), ...this.fields.nodes,
       el('div', { class: 'row' }, ...(why ? [el('p', { class: 'dim' }, why)] : acts), this.discard, this.tryIt), this.result));
     this.form.addEventListener('submit', (event) => event.preventDefault());
     for (const change of ['input', 'change', 'click']) this.form.addEventListener(change, () => this.#draw());
@@ -121,7 +121,7 @@ class Form {
 
   #text() {
     return yaml({ apiVersion: 'parley.dev/v1beta1', kind: this.kind.kind,
-      metadata: { name: this.name || this.named.value, namespace: this.at.namespace }, spec: this.fields.read() ?? {} });
+      metadata: { name: this.name || this.nameField.value, namespace: this.at.namespace }, spec: this.fields.read() ?? {} });
   }
 
   /** Shows the manifest. What was said of another one is not said of it. */
@@ -142,8 +142,8 @@ class Form {
   /** @param {boolean} changed whether there is something to save */
   #mark(changed) {
     const key = `${this.at.namespace}/${this.at.place}`;
-    if (changed && !this.why) left.set(key, this);
-    else left.delete(key);
+    if (changed && !this.why) drafts.set(key, this);
+    else drafts.delete(key);
     this.discard.hidden = !changed || Boolean(this.why);
     if (this.tryIt) this.tryIt.hidden = changed; // A chat would use what is saved.
   }
@@ -160,7 +160,7 @@ class Form {
       else this.#saved(sent);
     } catch (no) {
       this.#say(no.message, true);
-      if (!this.form.isConnected) toast(`${this.kind.kind} ${this.name || this.named.value}: ${no.message}`, true);
+      if (!this.form.isConnected) toast(`${this.kind.kind} ${this.name || this.nameField.value}: ${no.message}`, true);
     } finally {
       this.busy = false;
     }
@@ -168,7 +168,7 @@ class Form {
 
   /** @param {any} spec @param {boolean} dryRun */
   async #send(spec, dryRun) {
-    const path = this.path(this.name || this.named.value);
+    const path = this.path(this.name || this.nameField.value);
     const { metadata } = this.object;
     const put = (version) => ask('PUT', `${path}${dryRun ? '?dryRun=true' : ''}`, { spec, ...(version && { resourceVersion: version }) });
     try {
@@ -184,7 +184,7 @@ class Form {
 
   /** @param {string|null} sent the manifest that is saved */
   #saved(sent) {
-    const words = `${this.kind.kind} ${this.name || this.named.value} is saved.`;
+    const words = `${this.kind.kind} ${this.name || this.nameField.value} is saved.`;
     const more = this.manifest.textContent !== sent;
     this.#mark(false);
     toast(more ? `${words} What you changed meanwhile is not: open it again.` : words);
