@@ -108,8 +108,10 @@ func TestConfigurationAndUsageStayInnocent(t *testing.T) {
 		"chat": evil(117), "model": evil(118), "calls": 1, "usage": fields{}, "cost": []fields{
 			{"currency": evil(119), "microUnits": 1}}}}})
 	p := browser.Open(t, browser.Start(t), s.url)
-	for place, words := range map[string]string{"~configuration": "hacked=111", "~configuration/chatclasses%2Fops": "hacked=114",
-		"~usage": "hacked=116"} {
+	p.Sees("#chats a", "<img src=x")
+	for _, at := range [][2]string{{"~configuration/chatclasses%2Fops", "hacked=114"}, {"~usage", "hacked=116"},
+		{"~configuration", "hacked=111"}} {
+		place, words := at[0], at[1]
 		p.Do("location.hash = '#/demo/" + place + "'")
 		p.Sees("main", words)
 		s.staysInnocent(t, p, place)

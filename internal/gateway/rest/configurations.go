@@ -160,8 +160,9 @@ func configurationOf(o *apiclient.Configured) Configuration {
 func (c configurations) put(ctx context.Context, in *PutConfiguration) (*AnyObject, error) {
 	client := c.api.client.Configuration(in.Namespace, in.Resource)
 	if in.Body.ResourceVersion == "" {
-		return objectOf(client.Create(ctx, map[string]any{"apiVersion": v1beta1.GroupVersion.String(),
-			"kind": kindOf(in.Resource), "metadata": map[string]any{"name": in.Name, "namespace": in.Namespace}, "spec": in.Body.Spec}, in.DryRun))
+		object := map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "kind": kindOf(in.Resource),
+			"metadata": map[string]any{"name": in.Name, "namespace": in.Namespace}, "spec": in.Body.Spec}
+		return objectOf(client.Create(ctx, object, in.DryRun))
 	}
 	object, err := client.Get(ctx, in.Name)
 	if err != nil {
