@@ -3,6 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Nothing here lives long: collecting garbage takes a seventh of the time of the compiler.
+export GOGC=off GOMEMLIMIT=2GiB
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 cp -r api config "$fresh/"

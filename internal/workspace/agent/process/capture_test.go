@@ -43,6 +43,7 @@ func (d *Service) Capture(ask Ask, reply *Reply) error {
 }
 
 func TestCapturedProgramLeavesNothing(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	capture := func(ask Ask, command string) Reply {
 		ask.Request.Argv = []string{"sh", "-c", command}

@@ -48,6 +48,7 @@ func (a *agent) left(id string) (p protocol.Process) {
 // Security (a hostile workspace): cannot hide processes that a command left behind from process_list, nor from the
 // limit on commands. Also TestCommandsThatLeaveProcessesBehindAreBounded of internal/workspace/agent/process.
 func TestDescendantsAreListedUntilTheyEnd(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		a := newAgent(t, mode.with...)
 		for _, escape := range escapes {
@@ -72,6 +73,7 @@ func TestDescendantsAreListedUntilTheyEnd(t *testing.T) {
 }
 
 func TestDescendantsHaveEverySignal(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	for _, signal := range []protocol.Signal{protocol.Interrupt, protocol.Terminate, protocol.Kill} {
 		for _, escape := range escapes {
@@ -91,6 +93,7 @@ func TestDescendantsHaveEverySignal(t *testing.T) {
 }
 
 func TestDescendantsEndWithTheContainer(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			a := newAgent(t, mode.with...)
@@ -108,6 +111,7 @@ func TestDescendantsEndWithTheContainer(t *testing.T) {
 }
 
 func TestManyDescendantsAreCountedAndSomeShown(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	long := strings.Repeat("x", 500)
 	p := a.start("for i in $(seq 15); do sh -c 'sleep 60; exit' " + long + " & done; echo started")
@@ -138,6 +142,7 @@ func (a *agent) supervised() (pid int) {
 const orphansNote = "Its supervisor was killed, and all its processes were ended."
 
 func TestACommandEndsWithItsSupervisor(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		a := newAgent(t, mode.with...)
 		other := a.start("exec sleep 60")
@@ -160,6 +165,7 @@ func TestACommandEndsWithItsSupervisor(t *testing.T) {
 }
 
 func TestDescendantsEndWithTheirSupervisor(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	for _, escape := range escapes {
 		t.Run(escape.name, func(t *testing.T) {
@@ -178,6 +184,7 @@ func TestDescendantsEndWithTheirSupervisor(t *testing.T) {
 }
 
 func TestACommandCannotStopItsSupervisor(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p := a.start("for s in STOP TSTP TTIN TTOU HUP INT QUIT TERM USR1 PIPE SEGV ALRM; do kill -$s $PPID; done; exit 5")
 	exits(t, a.wait(p.ID), 5)
@@ -187,6 +194,7 @@ func TestACommandCannotStopItsSupervisor(t *testing.T) {
 // Security (a hostile workspace): cannot end its own agent by a signal that it sends with kill, nor starve it by
 // forking. Also TestAgentServesWithoutRoomForProcesses of internal/workspace/agent/process.
 func TestSignalsOfCommandsDoNotEndTheAgent(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, inNamespace)
 	other := a.start("exec sleep 60")
 	mustRun(t, a, "for s in $(seq 31); do kill -$s 1; done")
@@ -199,6 +207,7 @@ func TestSignalsOfCommandsDoNotEndTheAgent(t *testing.T) {
 }
 
 func TestACommandThatKillsAllIsKilled(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, inNamespace)
 	other := a.start("exec sleep 60")
 	p := a.start("setsid sleep 60 & kill -9 -1; exec sleep 60")
@@ -215,6 +224,7 @@ func TestACommandThatKillsAllIsKilled(t *testing.T) {
 }
 
 func TestASupervisorCannotBeLookedInto(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() == 0 {
 		t.Skip("root may look into every process")
 	}
@@ -226,6 +236,7 @@ func TestASupervisorCannotBeLookedInto(t *testing.T) {
 }
 
 func TestOutputEndsWithItsCommandWhoeverHoldsIt(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p := a.start("echo begun; echo $$ > pid; until [ -e held ]; do sleep 0.01; done; echo last; exit 3")
 	a.until(p.ID, "begun\n")

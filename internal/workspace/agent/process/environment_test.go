@@ -9,6 +9,7 @@ import (
 )
 
 func TestGitWorksInDirectoriesOfTheKubelet(t *testing.T) {
+	t.Parallel()
 	const trusts = "GIT_CONFIG_VALUE_0=*"
 	for name, c := range map[string]struct {
 		container []string

@@ -21,6 +21,7 @@ import (
 )
 
 func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
+	t.Parallel()
 	// Lines of ten bytes tell which one they are.
 	const first, lines, line = 100_000_000, 107_374_182, 10
 	const size = lines * line
@@ -67,6 +68,7 @@ func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 
 // Security (a hostile model): cannot run more than 100 commands at once in a workspace.
 func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	a.must("List", Ask{})
 	var starts sync.WaitGroup
@@ -100,6 +102,7 @@ func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
 }
 
 func TestNothingIsLeftOfCommandsThatHaveEnded(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	a.run("true")
 	a.alone()
@@ -116,6 +119,7 @@ func TestNothingIsLeftOfCommandsThatHaveEnded(t *testing.T) {
 }
 
 func TestAgentServesWithoutRoomForProcesses(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, inNamespace)
 	command, other := a.start("echo up; exec sleep 60"), a.start("echo up; exec sleep 60")
 	a.until(command.ID, "up\n")
@@ -165,6 +169,7 @@ func (a *agent) forbidForks() {
 }
 
 func TestCommandsThatLeaveProcessesBehindAreBounded(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(s *settings) { s.Limits.Running = 3 })
 	for _, left := range []string{"sleep 60", "sleep 60 >/dev/null 2>&1", "setsid env -i sleep 60 >/dev/null 2>&1"} {
 		p := a.start(left + " & echo left")
@@ -178,6 +183,7 @@ func TestCommandsThatLeaveProcessesBehindAreBounded(t *testing.T) {
 }
 
 func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
+	t.Parallel()
 	limits := process.Limits{Finished: 4, FinishedBytes: 250_000}
 	a := newAgent(t, func(s *settings) { s.Limits = limits })
 	a.start("exec sleep 60")
@@ -212,6 +218,7 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 // Security (a hostile workspace): can fill its own disk, and lose what its commands write from then on, which is
 // reported. Also TestFullDiskFailsWriteWithoutLeftovers of internal/workspace/agent/files.
 func TestFullDiskIsReportedWithoutStoppingCommand(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, inNamespace, func(s *settings) { s.StateBytes = 4 << 20 })
 	p := a.start("head -c 20000000 /dev/zero; echo end > done; exit 3")
 	p = a.wait(p.ID)

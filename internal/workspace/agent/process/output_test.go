@@ -102,6 +102,7 @@ func read1(t *testing.T, o *output, from int64) part {
 }
 
 func TestOutputCrossesSegmentsWithoutLoss(t *testing.T) {
+	t.Parallel()
 	w := newWritten(t)
 	content := bytes.Repeat([]byte("0123456789abcde\n"), 3<<20/16)
 	w.put(content[:segmentBytes-1])
@@ -117,6 +118,7 @@ func TestOutputCrossesSegmentsWithoutLoss(t *testing.T) {
 }
 
 func TestMiddleOutputExpiresAndRestSurvivesReopen(t *testing.T) {
+	t.Parallel()
 	w := newWritten(t)
 	const size = protocol.HeadBytes + protocol.TailBytes + 5<<20 + 12345
 	for at := 0; at < size; at += segmentBytes {
@@ -145,6 +147,7 @@ func TestMiddleOutputExpiresAndRestSurvivesReopen(t *testing.T) {
 }
 
 func TestDiskErrorLeavesOutputGapUntilWritesSucceed(t *testing.T) {
+	t.Parallel()
 	w := newWritten(t)
 	w.put([]byte("before"))
 	w.close()
@@ -169,6 +172,7 @@ func TestDiskErrorLeavesOutputGapUntilWritesSucceed(t *testing.T) {
 }
 
 func TestRepeatedDiskErrorsStopOutputWrites(t *testing.T) {
+	t.Parallel()
 	w := newWritten(t)
 	for range 3 * maxRefusals {
 		w.put([]byte("kept"))
@@ -182,6 +186,7 @@ func TestRepeatedDiskErrorsStopOutputWrites(t *testing.T) {
 }
 
 func TestReaderOfExpiredOutputEndsAtGap(t *testing.T) {
+	t.Parallel()
 	w := newWritten(t)
 	w.put(make([]byte, 3*segmentBytes))
 	r := w.output.read(0)
@@ -199,6 +204,7 @@ func TestReaderOfExpiredOutputEndsAtGap(t *testing.T) {
 }
 
 func TestFifoReplacingOutputSegmentDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	w := newWritten(t)
 	w.put([]byte("something"))
 	w.close()

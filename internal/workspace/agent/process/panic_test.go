@@ -15,6 +15,7 @@ import (
 )
 
 func TestPanicWhileCollectingOutputEndsItsCommandAlone(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	now := time.Unix(1000, 0).UTC()
 	s := store{dir: t.TempDir()}

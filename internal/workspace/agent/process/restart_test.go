@@ -18,6 +18,7 @@ import (
 
 // TestCommandKeyRunsOnceAcrossContainerKills: the container ends while it starts the command.
 func TestCommandKeyRunsOnceAcrossContainerKills(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	for i := range 10 {
 		key := fmt.Sprint("key-", i)
@@ -38,6 +39,7 @@ func TestCommandKeyRunsOnceAcrossContainerKills(t *testing.T) {
 // Security (a hostile workspace): can end its own container by using up its memory or by a forged fault: the kubelet
 // restarts it, and its commands are lost.
 func TestContainerRestartLosesRunningCommandsWithoutRerunningKeys(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			a := newAgent(t, append(mode.with, func(s *settings) { s.Main = []string{"sleep", "60"} })...)
@@ -68,6 +70,7 @@ func TestContainerRestartLosesRunningCommandsWithoutRerunningKeys(t *testing.T) 
 }
 
 func TestStartInterruptedByContainerDeathIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p, _ := a.run("echo run >> runs")
 	a.kill()
@@ -87,6 +90,7 @@ func TestStartInterruptedByContainerDeathIsNotRepeated(t *testing.T) {
 }
 
 func TestCorruptStateDirectoryIsRecoveredWherePossible(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	a.run("echo first")
 	a.run("echo second")
@@ -113,6 +117,7 @@ func TestCorruptStateDirectoryIsRecoveredWherePossible(t *testing.T) {
 }
 
 func TestAgentWaitsForStateDirectoryOfAnother(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	a.run("echo first")
 	other := newAgent(t, func(s *settings) { s.State, s.Directory = a.settings.State, a.settings.Directory })

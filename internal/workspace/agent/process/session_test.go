@@ -80,6 +80,7 @@ func (s *talk) rest() string {
 }
 
 func TestSessionConnectsStdioAndKeepsStderr(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	s := a.speak(`echo begun >&2; while read line; do echo "heard $line"; done; echo over >&2`)
 	s.say("one\ntwo\n")
@@ -96,6 +97,7 @@ func TestSessionConnectsStdioAndKeepsStderr(t *testing.T) {
 // Also TestSessionCloseEndsCommandWithEndlessOutput, TestSessionCloseEndsCommandThatReadsNothing of
 // internal/workspace/agent/process; TestInvalidCommandIsUnavailable of internal/mcp.
 func TestSessionCloseEndsCommandAndItsDescendants(t *testing.T) {
+	t.Parallel()
 	for _, tree := range append(trees, struct{ name, command string }{
 		"ignoring the end of its input", "echo ready; exec sleep 60",
 	}) {
@@ -115,6 +117,7 @@ func TestSessionCloseEndsCommandAndItsDescendants(t *testing.T) {
 }
 
 func TestTheEndOfACommandEndsItsSession(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ command, says string }{
 		"at once":                          {"exit 3", ""},
 		"after it has said something":      {"printf 'no newline'; exit 3", "no newline"},
@@ -134,6 +137,7 @@ func TestTheEndOfACommandEndsItsSession(t *testing.T) {
 }
 
 func TestASessionLastsUntilItsCommandHasEnded(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	s := a.speak("sleep 0.3; exec <&- >&-; sleep 0.3; exit 3")
 	s.say("nobody reads this\n")
@@ -142,6 +146,7 @@ func TestASessionLastsUntilItsCommandHasEnded(t *testing.T) {
 }
 
 func TestSessionCloseEndsCommandWithEndlessOutput(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	s := a.speak("exec cat /dev/zero")
 	if _, err := io.CopyN(io.Discard, s.said, 32<<20); err != nil {
@@ -156,6 +161,7 @@ func TestSessionCloseEndsCommandWithEndlessOutput(t *testing.T) {
 }
 
 func TestSessionCloseEndsCommandThatReadsNothing(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(s *settings) { s.Limits.Unread = 300 * time.Millisecond })
 	s := a.speak("echo ready; exec sleep 60")
 	s.hears("ready\n")
@@ -173,6 +179,7 @@ func (s *talk) writes() bool {
 }
 
 func TestSessionsThatHaveEndedDisplaceNoCommands(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(s *settings) { s.Limits.FinishedSessions = 2 })
 	command, _ := a.run("echo kept")
 	var sessions []string
@@ -193,6 +200,7 @@ func TestSessionsThatHaveEndedDisplaceNoCommands(t *testing.T) {
 }
 
 func TestTheEndOfTheContainerEndsSessions(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	s := a.speak("trap '' TERM; echo ready; sleep 60")
 	s.hears("ready\n")
@@ -203,6 +211,7 @@ func TestTheEndOfTheContainerEndsSessions(t *testing.T) {
 }
 
 func TestASessionThatCannotBeginIsRefused(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(s *settings) { s.Limits = process.Limits{Running: 2} })
 	s, _ := a.trySpeak("key", "exec cat")
 	_, again := a.trySpeak("key", "exec cat")

@@ -56,6 +56,7 @@ var trees = []struct{ name, command string }{
 }
 
 func TestKillEndsOnlyTheCommandAndItsDescendants(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		a := newAgent(t, mode.with...)
 		other := a.start("exec sleep 60")
@@ -77,6 +78,7 @@ func TestKillEndsOnlyTheCommandAndItsDescendants(t *testing.T) {
 }
 
 func TestASignalReachesEveryProcessOnce(t *testing.T) {
+	t.Parallel()
 	names := map[protocol.Signal]string{protocol.Interrupt: "interrupt", protocol.Terminate: "terminated"}
 	for signal, name := range names {
 		t.Run(string(signal), func(t *testing.T) {
@@ -99,6 +101,7 @@ func TestASignalReachesEveryProcessOnce(t *testing.T) {
 }
 
 func TestCommandExitsWithItsProcessDespiteRunningChildren(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	mustRun(t, a, "mkfifo gate")
 	p := a.start("echo one; (read line < gate; echo two; exec sleep 60) & exit 5")
@@ -124,6 +127,7 @@ func mustRun(t *testing.T, a *agent, command string) {
 }
 
 func TestCommandExitIsReportedWhileChildrenKeepWriting(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p := a.start("echo first; yes & exit 6")
 	exits(t, a.wait(p.ID), 6)
@@ -132,6 +136,7 @@ func TestCommandExitIsReportedWhileChildrenKeepWriting(t *testing.T) {
 }
 
 func TestUnknownSignalIsRefused(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p := a.start("exec sleep 60")
 	refusal(t, a.ask("Signal", Ask{ID: p.ID, Signal: "stop"}), protocol.BadRequest)
@@ -142,6 +147,7 @@ func TestUnknownSignalIsRefused(t *testing.T) {
 }
 
 func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			a := newAgent(t, append(mode.with, func(s *settings) { s.Grace = 500 * time.Millisecond })...)
@@ -168,6 +174,7 @@ func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
 }
 
 func TestCommandWithExitedMainThreadIsStillRunning(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p := a.startHelper(headlessVariable + "=1")
 	a.until(p.ID, "up\n")

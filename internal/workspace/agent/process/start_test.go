@@ -16,6 +16,7 @@ import (
 )
 
 func TestCommandOutputKeepsWriteOrder(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p, out := a.run("echo one; echo two >&2; printf 'three\\r\\n'; printf '\\377\\000end'")
 	exits(t, p, 0)
@@ -29,6 +30,7 @@ func TestCommandOutputKeepsWriteOrder(t *testing.T) {
 }
 
 func TestCommandExitIsReported(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	for _, c := range []struct {
 		name, command string
@@ -58,6 +60,7 @@ func TestCommandExitIsReported(t *testing.T) {
 }
 
 func TestACommandRunsAlone(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	for _, c := range []struct{ name, command, want string }{
 		{"standard input is empty", "cat; echo end", "end\n"},
@@ -106,6 +109,7 @@ func TestRequestEnvironmentOverridesAgentAndContainerEnvironment(t *testing.T) {
 }
 
 func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	script := filepath.Join(a.settings.Directory, "script")
 	for name, mode := range map[string]os.FileMode{"script": 0o644, "strange": 0o755} {
@@ -155,6 +159,7 @@ func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
 }
 
 func TestProgramLookupUsesPathOfRequestEnvironment(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	bin := filepath.Join(a.settings.Directory, "bin")
 	check.OK(t, os.Mkdir(bin, 0o755))
@@ -185,6 +190,7 @@ func TestProgramLookupUsesPathOfRequestEnvironment(t *testing.T) {
 
 // Security (a hostile workspace): cannot replace the shell that runs the commands by changing PATH.
 func TestTheShellIsNotLookedUp(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	bin := filepath.Join(a.settings.Directory, "bin")
 	check.OK(t, os.Mkdir(bin, 0o755))
@@ -198,6 +204,7 @@ func TestTheShellIsNotLookedUp(t *testing.T) {
 }
 
 func TestASecondStartByAKeyStartsNothing(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	start := func(r protocol.StartRequest) protocol.Process {
 		t.Helper()
@@ -216,6 +223,7 @@ func TestASecondStartByAKeyStartsNothing(t *testing.T) {
 }
 
 func TestConcurrentStartsWithSameKeyRunOnce(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	a.must("List", Ask{})
 	ids := make(chan string)
@@ -241,6 +249,7 @@ func TestConcurrentStartsWithSameKeyRunOnce(t *testing.T) {
 }
 
 func TestALongCommandIsShownCut(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p, out := a.run("echo " + strings.Repeat("ä", 5000))
 	if len(out) != 10001 {
@@ -266,6 +275,7 @@ func TestMainProcessIsNotRestartedAfterExit(t *testing.T) {
 }
 
 func TestMainProcessStartFailureIsReported(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t, func(s *settings) { s.Main = []string{"no-such-server", "--port=1"} })
 	a.appears("p1")
 	p := a.wait("p1")
@@ -276,11 +286,13 @@ func TestMainProcessStartFailureIsReported(t *testing.T) {
 }
 
 func TestKeyOfMainProcessIsReserved(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	refusal(t, a.ask("Start", Ask{Key: "main", Request: protocol.StartRequest{Command: "true"}}), protocol.BadRequest)
 }
 
 func TestWaitEndsOnEventOrTimeout(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	p := a.start("mkfifo tube; echo ready; read line < tube; echo \"$line\"; sleep 60")
 	a.until(p.ID, "ready\n")
@@ -306,6 +318,7 @@ func TestWaitEndsOnEventOrTimeout(t *testing.T) {
 }
 
 func TestInfoHasShellAndRunningCommands(t *testing.T) {
+	t.Parallel()
 	a := newAgent(t)
 	a.start("sleep 60")
 	a.run("true")
