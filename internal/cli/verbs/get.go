@@ -35,7 +35,7 @@ func newGet(o *options) *cobra.Command {
 			}
 			err := of.Run(factory, chats)
 			if all, ok := err.(utilerrors.Aggregate); ok { //nolint:errorlint // It is as kubectl returns it.
-				return errors.Join(all.Errors()...) // This one shows the status, which selects the exit code.
+				return errors.Join(utilerrors.Flatten(all).Errors()...) // This one shows the status, which selects the exit code.
 			}
 			return err //nolint:wrapcheck // kubectl's own errors say what was being done.
 		},

@@ -8,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -111,61 +109,4 @@ func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
 			t.Errorf("%s: ended with %d, printed %q and %q", args, code, out.String(), errOut.String())
 		}
 	}
-}
-
-// exampleWords are the words of a command line, as a shell splits it.
-var exampleWords = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
-
-func TestEveryVerbHasTwoExamplesThatParse(t *testing.T) {
-	root := NewCommand(genericiooptions.IOStreams{})
-	var visit func(*cobra.Command)
-	visit = func(verb *cobra.Command) {
-		for _, below := range verb.Commands() {
-			visit(below)
-		}
-		if verb == root {
-			return
-		}
-		own := 0
-		for _, line := range regexp.MustCompile(`\n| \| `).Split(verb.Example, -1) {
-			typed, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl chat")
-			if !ok { // It feeds the next one.
-				if program, _, _ := strings.Cut(typed, " "); !slices.Contains([]string{"kubectl", "git", "less"}, program) {
-					t.Errorf("%s: %q runs another program", verb.CommandPath(), line)
-				}
-				continue
-			}
-			found, err := parsesExample(NewCommand(genericiooptions.IOStreams{}), typed)
-			if err != nil {
-				t.Errorf("%s: %q: %v", verb.CommandPath(), line, err)
-			} else if strings.HasPrefix(found.CommandPath()+" ", verb.CommandPath()+" ") {
-				own++
-			}
-		}
-		if own < 2 {
-			t.Errorf("%s has %d examples", verb.CommandPath(), own)
-		}
-	}
-	visit(root)
-}
-
-// parsesExample parses what follows kubectl chat, and returns the verb.
-func parsesExample(root *cobra.Command, typed string) (*cobra.Command, error) {
-	typed, _, _ = strings.Cut(typed, " > ")
-	typed, _, _ = strings.Cut(typed, " < ")
-	var words []string
-	for _, word := range exampleWords.FindAllString(typed, -1) {
-		words = append(words, strings.Trim(word, `"'`))
-	}
-	found, rest, err := root.Find(words)
-	if err == nil {
-		err = found.ParseFlags(rest)
-	}
-	if err == nil {
-		err = found.ValidateArgs(found.Flags().Args())
-	}
-	if err == nil {
-		err = found.ValidateFlagGroups()
-	}
-	return found, err
 }
