@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/test/kit/browser"
 )
 
 func TestForkContinuesFromAReply(t *testing.T) {
@@ -48,23 +50,36 @@ func TestForkMayCopyTheFilesOfAWorkspace(t *testing.T) {
 		"idleSeconds": 60, "podTemplateSelector": fields{"storage": fields{}}}}, "status": fields{
 		"history": fields{"head": "m-1"}, "workspace": fields{"podTemplateRef": fields{"name": "go"}}}})
 	p := s.opened(t)
-	for _, c := range []struct{ choose, want string }{
-		{"", `{"fork":{"chat":"triage","message":"m-1"}}`},
-		{"document.querySelector('dialog input').click()", `{"fork":{"chat":"triage","message":"m-1","workspace":"Copy"},` +
-			`"workspace":{"idleSeconds":60,"podTemplateRef":{"name":"go","storage":{}}}}`},
-	} {
-		p.Until("the reply is shown", "location.hash.endsWith('/triage') && "+
-			"document.querySelector('article.assistant [title^=Continue]')")
-		p.Do("document.querySelector('article.assistant [title^=Continue]').click()")
-		p.Sees("dialog label", "Copy the files of the workspace")
-		if c.choose != "" {
-			p.Do(c.choose)
-		}
-		p.Click("dialog button", "Continue")
-		waitFor(t, "a fork with the spec "+c.want, func() bool {
-			return encoded(s.wasAsked("POST " + chats)["spec"]) == c.want
-		})
-		p.Until("the fork is open", "!location.hash.endsWith('/triage')")
-		p.Click("#chats a", "triage")
+	s.forks(p, "", `{"fork":{"chat":"triage","message":"m-1"}}`)
+	s.forks(p, copyFiles, `{"fork":{"chat":"triage","message":"m-1","workspace":"Copy"},`+
+		`"workspace":{"idleSeconds":60,"podTemplateRef":{"name":"go","storage":{}}}}`)
+}
+
+func TestForkMayCopyTheWorkspaceOfItsClass(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Why?"), assistant(1, text("Because.")), status("Waiting", "Answered", 2, nil))
+	s.answer("GET "+chats+"/triage", http.StatusOK, fields{"spec": fields{"prompt": "Why?"}, "status": fields{
+		"history": fields{"head": "m-1"}, "chatClass": fields{"name": "coder"}}})
+	s.answer("GET "+strings.TrimSuffix(chats, "/chats")+"/configurations/chatclasses/coder", http.StatusOK, fields{
+		"spec": fields{"defaults": fields{"workspace": fields{"podTemplateRef": fields{"name": "go", "storage": fields{}}}}}})
+	s.forks(s.opened(t), copyFiles, `{"fork":{"chat":"triage","message":"m-1","workspace":"Copy"}}`)
+}
+
+// copyFiles ticks the box of the dialog of a fork.
+const copyFiles = "document.querySelector('dialog input').click()"
+
+// forks continues the chat in another one, and compares its spec.
+func (s *stage) forks(p *browser.Page, choose, want string) {
+	s.t.Helper()
+	p.Until("the reply is shown", "location.hash.endsWith('/triage') && "+
+		"document.querySelector('article.assistant [title^=Continue]')")
+	p.Do("document.querySelector('article.assistant [title^=Continue]').click()")
+	p.Sees("dialog label", "Copy the files of the workspace")
+	if choose != "" {
+		p.Do(choose)
 	}
+	p.Click("dialog button", "Continue")
+	waitFor(s.t, "a fork with the spec "+want, func() bool { return encoded(s.wasAsked("POST " + chats)["spec"]) == want })
+	p.Until("the fork is open", "!location.hash.endsWith('/triage')")
+	p.Click("#chats a", "triage")
 }

@@ -56,16 +56,25 @@ export class ChatActions {
       const { spec = {}, status } = await ask('GET', this.path);
       const last = message ?? status?.history?.head;
       if (!last) throw new Error('The chat has no messages to continue from.');
-      const workspace = storedWorkspace(spec.workspace, status?.workspace?.podTemplateRef);
+      const own = spec.workspace ?? await this.classWorkspace(status?.chatClass?.name);
+      const workspace = storedWorkspace(own, status?.workspace?.podTemplateRef);
       const copies = workspace && await chosen('Continue in another chat', 'Copy the files of the workspace', 'Continue');
       if (copies === null) return undefined;
+      const needed = spec.workspace || own?.podTemplateSelector; // A class may allow no other than its own.
       const name = newName(this.chat.slice(0, 180));
       const { settings, omitted } = forkSettings(copies ? { ...spec, workspace: undefined } : spec);
-      await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, ...(copies && { workspace }),
+      await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, ...(copies && needed && { workspace }),
         fork: { chat: this.chat, message: last, ...(copies && { workspace: 'Copy' }) } } });
       toast(omitted.length ? `The fork has the settings of the chat, but not: ${omitted.map(plain).join(', ')}.` : 'The fork has the settings of the chat.');
       return name;
     });
+  }
+
+  /** The workspace that a ChatClass gives its chats, as far as the user may read it. @param {string} [name] */
+  async classWorkspace(name) {
+    if (!name) return undefined;
+    const path = `${inNamespace(this.namespace)}/configurations/chatclasses/${encodeURIComponent(name)}`;
+    return (await ask('GET', path).catch(() => null))?.spec?.defaults?.workspace;
   }
 
   /** @returns {Promise<boolean>} whether the chat is deleted */
