@@ -75,8 +75,7 @@ function connection(which) {
 function route() {
   const { namespace, chat, message } = place();
   if (!namespace) {
-    byId('list-empty').textContent = 'Type the name of a namespace to see its chats.';
-    byId('namespace').focus();
+    offerNamespaces();
     return;
   }
   remember({ namespace, chat });
@@ -136,9 +135,22 @@ function listChanged() {
   if (view) onFrame(view.drawPresent);
 }
 
+/** The namespaces that the gateway names for the user. @type {string[]} */
+let offered = [];
+
 async function namespaces() {
-  const found = await ask('GET', '/namespaces').catch(() => ({ namespaces: [] }));
-  byId('namespaces').replaceChildren(...found.namespaces.map((name) => el('option', { value: name })));
+  offered = (await ask('GET', '/namespaces').catch(() => ({ namespaces: [] }))).namespaces;
+  byId('namespaces').replaceChildren(...offered.map((name) => el('option', { value: name })));
+  if (place().namespace) return;
+  if (offered.length === 1) go(offered[0]);
+  else offerNamespaces();
+}
+
+/** Lets the user choose where there is no namespace in the address. */
+function offerNamespaces() {
+  const names = offered.slice(0, 30).map((name) => el('a', { class: 'namespace', href: address(name, '') }, plain(name)));
+  byId('list-empty').replaceChildren(names.length ? 'Choose a namespace:' : 'Type the name of a namespace to see its chats.', ...names);
+  byId('namespace').focus();
 }
 
 function go(namespace, chat, message) {
@@ -148,6 +160,7 @@ function go(namespace, chat, message) {
 /** @param {{model?: string, class?: string}} [given] */
 function startChat(given) {
   if (list) newChat(list.namespace, (chat) => go(list.namespace, chat), given);
+  else toast('Choose a namespace first.', true);
 }
 
 /** What the open menu is about. @type {ChatActions|null} */

@@ -159,7 +159,7 @@ export function signIn(why, given, provider) {
     el('p', { class: 'dim' }, 'For example, from kubectl create token ACCOUNT. It stays in the memory of this tab and is sent only to this server.'),
     el('label', { class: 'check' }, stay, ' Keep it until the tab is closed, also when it reloads'), submit];
   const atProvider = provider && button('Sign in', provider.open, { class: 'primary' });
-  const form = el('form', { method: 'dialog', id: 'sign-in' }, el('p', {}, why), ...(provider
+  const form = el('form', { method: 'dialog', id: 'sign-in' }, el('p', { class: 'why' }, why), ...(provider
     ? [el('div', { class: 'row' }, atProvider), el('details', {}, el('summary', {}, 'Use a token'), ...ofToken)] : ofToken));
   const shown = dialog('Sign in', form);
   shown.addEventListener('cancel', (event) => event.preventDefault());
