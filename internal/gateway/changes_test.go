@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,6 +26,7 @@ import (
 
 	"parley.dev/parley/api/changes"
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/satoken"
@@ -147,7 +150,7 @@ func (w *workspace) refuses(status int, reason, words, chat, token string) {
 }
 
 // Security (a client of the gateway): can only see what is changed in a workspace with the right to, and from no pod
-// but the one that the manager names. Also TestGatewayMayOnlySeeChanges of internal/workspace/agent/server.
+// but the one that the manager names. Also TestGatewayMayOnlySeeChangesAndCopyFiles of internal/workspace/agent/server.
 func TestChangesOfWorkspaceNeedTheRight(t *testing.T) {
 	w := newWorkspace(t, "parley-gateway")
 	check.OK(t, os.WriteFile(filepath.Join(w.dir, "a.txt"), []byte("gr\xfcn\n"), 0o600))
@@ -176,6 +179,52 @@ func TestChangesOfWorkspaceNeedTheRight(t *testing.T) {
 	w.refuses(http.StatusUnauthorized, refusal.Unauthorized, "", "top", "")
 	w.refuses(http.StatusForbidden, refusal.Forbidden, "", "top", w.tokenOf("stranger"))
 	check.Equal(t, "looks at pods", gets, w.gets)
+}
+
+// Security (a client of the gateway): can only copy files from a workspace, and to it, with the right to each.
+func TestCopiesOfFilesNeedTheRight(t *testing.T) {
+	w := newWorkspace(t, "parley-gateway")
+	as := func(account string, verbs ...string) client.Namespace {
+		cluster.Account(t, w.namespace, account)
+		w.create(&rbacv1.Role{ObjectMeta: w.meta(account), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "workspaces"}, Verbs: []string{"get"}},
+			{APIGroups: []string{"parley.dev"}, Resources: []string{"workspaces/files"}, Verbs: verbs}}})
+		cluster.Bind(t, w.namespace, account, "Role", account)
+		token := w.tokenOf(account)
+		c := &client.Client{URL: w.url, HTTP: w.client, Token: func(context.Context) (string, error) {
+			return token, nil
+		}}
+		return c.Namespace(w.namespace)
+	}
+	reader, writer := as("files-reader", "get"), as("files-writer", "update")
+	content := bytes.Repeat([]byte("gr\xfcn\n"), 1<<20)
+	check.OK(t, client.PutWorkspaceFile(t.Context(), writer, "sub", "app/a.bin", content, true))
+	archive, err := client.OpenWorkspace(t.Context(), reader, "top", "app")
+	check.OK(t, err)
+	unpacked := t.TempDir()
+	tarOf := exec.CommandContext(t.Context(), "tar", "-x", "-C", unpacked)
+	tarOf.Stdin = archive
+	check.OK(t, tarOf.Run())
+	check.OK(t, archive.Close())
+	got, err := os.ReadFile(filepath.Join(unpacked, "a.bin"))
+	check.OK(t, err)
+	info, err := os.Stat(filepath.Join(unpacked, "a.bin"))
+	check.OK(t, err)
+	if !bytes.Equal(got, content) || info.Mode()&0o100 == 0 {
+		t.Errorf("got %d bytes, %v", len(got), info.Mode())
+	}
+	_, err = client.OpenWorkspace(t.Context(), writer, "top", "app")
+	put := func(as client.Namespace, path string, size int) error {
+		return client.PutWorkspaceFile(t.Context(), as, "top", path, make([]byte, size), false)
+	}
+	check.OK(t, put(writer, "empty", 0))
+	for words, err := range map[string]error{"may not get workspaces/files": err,
+		"may not update workspaces/files": put(reader, "b", 1), "is a directory": put(writer, "app", 1),
+		"outside of the workspace": put(writer, "../b", 1), "too large": put(writer, "b", 16<<20+1)} {
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v, not %q", err, words)
+		}
+	}
 }
 
 func TestMissingWorkspaceIsExplained(t *testing.T) {

@@ -50,6 +50,14 @@ func TestPeopleSeeWhatAModelChanged(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "content", "one\ntwo\n", string(content))
 
+	w.ends(0, "cp", "c:app", dir)
+	copied := filepath.Join(dir, "app/a.txt")
+	content, err = os.ReadFile(copied)
+	check.OK(t, err)
+	check.Equal(t, "copied content", "one\ntwo\n", string(content))
+	w.ends(0, "cp", copied, "c:app/b.txt")
+	check.Equal(t, "names after a copy", "app/a.txt\napp/b.txt\nnote.txt\n", w.ends(0, "diff", "c", "--name-only"))
+
 	w.patch(w.workspace("c"), `{"spec": {"suspend": true}}`)
 	w.eventually("a stopped workspace is explained", func() bool {
 		out, err := w.plugin("diff", "c").CombinedOutput()

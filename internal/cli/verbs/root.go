@@ -48,6 +48,7 @@ var verbs = []struct {
 	{newArchives, nil},
 	{newApprove, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newCalls, []finder{openChats}},
+	{newCp, nil},
 	{newDebug, []finder{allChats}},
 	{newDelete, []finder{allChats, messagesThat(anyMessage)}},
 	{newDeny, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},

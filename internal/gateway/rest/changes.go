@@ -60,7 +60,7 @@ func (w workspaces) register() {
 			who, http.StatusOK),
 		func(ctx context.Context, in *OfChat) (_ *Changes, err error) {
 			out := &Changes{}
-			err = w.review(ctx, in, func(agent *client.Client) error {
+			err = w.ask(ctx, in, "get", "changes", func(agent *client.Client) error {
 				out.Body, err = agent.Changes(ctx)
 				return err
 			})
@@ -75,14 +75,15 @@ func (w workspaces) register() {
 
 func (w workspaces) patch(ctx context.Context, in *OfRepository) (*Patch, error) {
 	out := &Patch{ContentType: "text/x-diff", Disposition: "attachment", Sniffing: "nosniff"}
-	return out, w.review(ctx, &in.OfChat, func(agent *client.Client) (err error) {
+	return out, w.ask(ctx, &in.OfChat, "get", "changes", func(agent *client.Client) (err error) {
 		out.Body, err = agent.Patch(ctx, in.Repository)
 		return err
 	})
 }
 
-// review asks the agent in the workspace of a chat, if the caller may see what is changed there.
-func (w workspaces) review(ctx context.Context, in *OfChat, ask func(*client.Client) error) error {
+// ask asks the agent in the workspace of a chat, if the caller has the right to a subresource of the workspace.
+func (w workspaces) ask(ctx context.Context, in *OfChat, verb, subresource string,
+	ask func(*client.Client) error) error {
 	get := func(name string) (*v1beta1.Chat, error) { return w.api.client.Chats(in.Namespace).Get(ctx, name) }
 	chat, err := get(in.Chat)
 	if err == nil {
@@ -91,7 +92,7 @@ func (w workspaces) review(ctx context.Context, in *OfChat, ask func(*client.Cli
 	if err != nil {
 		return err
 	}
-	right := apiclient.ResourceAttributes{Verb: "get", Resource: "workspaces", Subresource: "changes",
+	right := apiclient.ResourceAttributes{Verb: verb, Resource: "workspaces", Subresource: subresource,
 		Namespace: in.Namespace, Name: chat.Name}
 	if err := may(ctx, w.api.client, right, "parley-chat-user"); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (w workspaces) pod(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Works
 		why = ready.Reason + ": " + ready.Message
 	}
 	return nil, refused{&refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict, Message: fmt.Sprintf(
-		"workspace %s is not running, so its changes cannot be read: %s", chat.Name, why)}}
+		"workspace %s is not running, so its files are out of reach: %s", chat.Name, why)}}
 }
 
 // fromAgent converts an error of the agent in a chat's workspace.

@@ -34,7 +34,8 @@ const (
 	DefaultRequests = 32
 	// maxUploads is how many uploads and redactions run at the same time. Each takes some 10 MiB of memory.
 	maxUploads = 8
-	// maxReviews is how many requests for changes run at the same time. Each takes some 20 MiB of memory.
+	// maxReviews is how many requests for changes, and copies to workspaces, run at the same time. Each takes some 20 MiB
+	// of memory.
 	maxReviews = 4
 	// maxSearches is how many searches run at the same time. Each keeps the API server busy.
 	maxSearches = 4
@@ -93,6 +94,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	queue{a}.register()
 	searches{a}.register()
 	workspaces{a}.register()
+	workspaceFiles{workspaces{a}}.register()
 	configurations{a}.register()
 	archives{a, o.Archive}.register()
 	files{o.Files, a, o.Archive}.register()
@@ -173,10 +175,10 @@ func (a *api) limiter(operation string) (of *limit.PerCaller, what string) {
 	switch operation {
 	case putFile, redactArchive:
 		return a.uploads, "uploads and redactions"
-	case getFile, getArchive, getArchivedFile:
+	case getFile, getArchive, getArchivedFile, getWorkspaceFiles:
 		return a.downloads, "downloads"
-	case getChanges, getPatch:
-		return a.reviews, "requests for changes"
+	case getChanges, getPatch, putWorkspaceFile:
+		return a.reviews, "requests to workspaces"
 	case searchMessages, readUsage:
 		return a.searches, "searches"
 	}

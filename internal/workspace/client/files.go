@@ -5,7 +5,9 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -19,6 +21,8 @@ const (
 	contentTime = 30 * time.Second
 	// maxPath is the longest path that Linux takes.
 	maxPath = 4096
+	// treePath is for files that people copy.
+	treePath = "/v1/tree"
 )
 
 // Read reads lines of a text file.
@@ -41,14 +45,51 @@ func (c *Client) Content(ctx context.Context, file string, most int64) ([]byte, 
 	return got.body, nil
 }
 
+// OpenArchive opens a tar archive of the file or directory at a path. A read fails where the agent has not sent all of
+// it. The caller closes it before ctx ends.
+func OpenArchive(ctx context.Context, c *Client, path string) (io.ReadCloser, error) {
+	prepared, err := c.prepare(ctx, request{method: http.MethodGet, path: treePath, query: url.Values{"path": {path}}})
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.http.Do(prepared)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		defer response.Body.Close()
+		err = refusal(response)
+		if busy, ok := errors.AsType[*busyError](err); ok {
+			err = busy.error
+		}
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// PutFile writes a file of a person as a whole, once under a key. A new file is executable on demand.
+func PutFile(ctx context.Context, c *Client, key, file string, content []byte, executable bool) (*protocol.FileInfo,
+	error) {
+	query := url.Values{"path": {file}}
+	if executable {
+		query.Set("executable", "true")
+	}
+	return write(ctx, c, treePath, query, key, content)
+}
+
 // Write writes a file as a whole, once under a key.
 func (c *Client) Write(ctx context.Context, key, file string, content []byte) (*protocol.FileInfo, error) {
+	return write(ctx, c, "/v1/files", url.Values{"path": {file}}, key, content)
+}
+
+func write(ctx context.Context, c *Client, path string, query url.Values, key string, content []byte) (
+	*protocol.FileInfo, error) {
 	if len(content) > protocol.MaxFileBytes {
 		return nil, &protocol.Error{Code: protocol.TooLarge, Message: fmt.Sprintf(
 			"the content has %d bytes, and %d are the most", len(content), protocol.MaxFileBytes)}
 	}
-	info, err := send[protocol.FileInfo](ctx, c, request{method: http.MethodPut, path: "/v1/files",
-		query: url.Values{"path": {file}}, key: key, body: content, bodyType: "application/octet-stream",
+	info, err := send[protocol.FileInfo](ctx, c, request{method: http.MethodPut, path: path,
+		query: query, key: key, body: content, bodyType: "application/octet-stream",
 		wait: contentTime}, nil)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,8 @@ const (
 const (
 	// MaxRequestBytes bounds the body of a request, but for the content of a file.
 	MaxRequestBytes = 4 << 20
+	// ArchiveError is the PAX record of an entry of a tar archive that says why the agent could not read it.
+	ArchiveError = "PARLEY.error"
 	// MaxFileBytes bounds the content of a file that is read or replaced as a whole.
 	MaxFileBytes = 16 << 20
 	// MaxWait bounds how long a request waits.

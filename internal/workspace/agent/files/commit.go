@@ -20,7 +20,7 @@ import (
 
 const (
 	// newFile and newDirectory are the modes of what is created, less the agent's umask.
-	newFile, newDirectory fs.FileMode = 0o666, 0o777
+	newFile, newDirectory, newProgram fs.FileMode = 0o666, 0o777, 0o777
 	// private is the mode of new content until it has that of the file.
 	private fs.FileMode = 0o600
 )
@@ -70,7 +70,11 @@ func (m *committer) replace(r *record, c *change) error {
 // writeNext writes new content next to the file, with the file's mode and owner.
 func (m *committer) writeNext(t target, n newContent) error {
 	mode := private
-	if n.place.info == nil {
+	switch {
+	case n.place.info != nil:
+	case n.executable:
+		mode = newProgram
+	default:
 		mode = newFile
 	}
 	return m.create(t.Next, mode, strings.NewReader(n.content), n.place.info)

@@ -63,7 +63,7 @@ func (f *Files) editAll(ctx context.Context, edits []protocol.Edit) (*change, er
 	for _, d := range documents {
 		diff := ""
 		if created := d.place.info == nil; created || d.before != d.after {
-			c.files = append(c.files, newContent{d.place, d.after})
+			c.files = append(c.files, newContent{place: d.place, content: d.after})
 			diff = unified(d.place.path, created, d.before, d.after, min(left, maxDiff))
 			left = max(left-len(diff), 0)
 		}

@@ -22,6 +22,15 @@ import (
 // Write replaces the content of a file, and creates the file and its directories if they are missing. The key may be
 // empty; see protocol.HeaderCall.
 func (f *Files) Write(ctx context.Context, key, asked, content string) (*protocol.FileInfo, error) {
+	return f.write(ctx, key, asked, content, false)
+}
+
+// WriteProgram is Write, but that a new file is executable.
+func (f *Files) WriteProgram(ctx context.Context, key, asked, content string) (*protocol.FileInfo, error) {
+	return f.write(ctx, key, asked, content, true)
+}
+
+func (f *Files) write(ctx context.Context, key, asked, content string, executable bool) (*protocol.FileInfo, error) {
 	if len(content) > protocol.MaxFileBytes {
 		return nil, refuse(protocol.TooLarge, "The content of %q has %s, more than %s.", asked, size(int64(len(content))),
 			size(protocol.MaxFileBytes))
@@ -36,7 +45,7 @@ func (f *Files) Write(ctx context.Context, key, asked, content string) (*protoco
 			return nil, err
 		}
 		info := protocol.FileInfo{Path: p.path, Size: int64(len(content)), Created: p.info == nil}
-		return &change{files: []newContent{{p, content}}, answer: info}, nil
+		return &change{files: []newContent{{p, content, executable}}, answer: info}, nil
 	})
 }
 
@@ -77,6 +86,8 @@ type change struct {
 type newContent struct {
 	place   place
 	content string
+	// executable is for a new file.
+	executable bool
 }
 
 // committer makes changes, one after the other.

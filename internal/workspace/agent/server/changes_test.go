@@ -4,6 +4,7 @@
 package server
 
 import (
+	"archive/tar"
 	"context"
 	"io"
 	"net/http"
@@ -24,10 +25,10 @@ func (a *agent) asGateway(r *http.Request) {
 	r.Header.Set("Authorization", "Bearer "+a.sign(func(c *jwt.Claims) { c.Subject = gateway }))
 }
 
-func TestGatewayMayOnlySeeChanges(t *testing.T) {
+func TestGatewayMayOnlySeeChangesAndCopyFiles(t *testing.T) {
 	a := newAgent(t)
 	a.each(http.StatusForbidden, protocol.Forbidden, a.asGateway)
-	for _, path := range []string{"/v1/changes", "/v1/patch"} {
+	for _, path := range []string{"/v1/changes", "/v1/patch", "/v1/tree?path=."} {
 		a.expect(a.get(path), http.StatusForbidden, protocol.Forbidden)
 		a.expect(a.get(path, a.asGateway), http.StatusOK, "")
 		a.expect(a.get(path, a.asGateway, func(r *http.Request) { r.Header.Set(protocol.HeaderChat, otherChat) }),
@@ -35,6 +36,7 @@ func TestGatewayMayOnlySeeChanges(t *testing.T) {
 		a.expect(a.get(path, a.asGateway, func(r *http.Request) { r.Header.Del("Authorization") }),
 			http.StatusUnauthorized, protocol.Unauthenticated)
 	}
+	a.expect(a.do(http.MethodPut, "/v1/tree?path=a", strings.NewReader("x")), http.StatusForbidden, protocol.Forbidden)
 	unbound := unboundAgent(t)
 	unbound.expect(unbound.get("/v1/changes", unbound.asGateway), http.StatusConflict, protocol.Unbound)
 }
@@ -52,6 +54,27 @@ func TestChangesAreSentAsJSONAndAsPatch(t *testing.T) {
 		t.Errorf("got %+v", patch)
 	}
 	a.expect(a.get("/v1/patch?repository=app", a.asGateway), http.StatusNotFound, protocol.NotFound)
+}
+
+func TestFilesAreCopiedBothWays(t *testing.T) {
+	a := newAgent(t)
+	put := func(query, content string) reply {
+		return a.do(http.MethodPut, "/v1/tree?"+query, strings.NewReader(content), a.asGateway)
+	}
+	a.expect(put("path=bin/run&executable=true", "#!/bin/sh\n"), http.StatusCreated, "")
+	a.expect(put("path=bin/run", "exit\n"), http.StatusOK, "") // It stays executable.
+	a.expect(put("path=bin", "x"), http.StatusUnprocessableEntity, protocol.NotRegular)
+	got := a.get("/v1/tree?path=bin/run", a.asGateway)
+	a.expect(got, http.StatusOK, "")
+	archive := tar.NewReader(strings.NewReader(got.body))
+	header, err := archive.Next()
+	check.OK(t, err)
+	content, err := io.ReadAll(archive)
+	check.OK(t, err)
+	if header.Name != "run" || header.Mode&0o111 == 0 || string(content) != "exit\n" {
+		t.Errorf("got %+v %q", header, content)
+	}
+	a.expect(a.get("/v1/tree?path=none", a.asGateway), http.StatusNotFound, protocol.NotFound)
 }
 
 func TestOneReviewRunsAtATime(t *testing.T) {

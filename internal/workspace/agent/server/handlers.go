@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/netguard/slowclient"
+	"parley.dev/parley/internal/workspace/agent/files"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -42,13 +44,37 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// writeFile makes the body the content of the file that the parameter "path" names.
+// sendArchive sends the file or directory that the parameter "path" names as a tar archive.
+func sendArchive(from *files.Files, log *slog.Logger) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		archive, err := from.Archive(r.URL.Query().Get("path"))
+		if err != nil {
+			return err
+		}
+		if err := readWithin(w, unbounded); err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/x-tar")
+		if err := archive.Write(r.Context(), slowclient.New(w, writeTimeout)); err != nil {
+			log.InfoContext(r.Context(), "An archive of files was not sent to its end", "error", err)
+			panic(http.ErrAbortHandler) // The client sees that the archive is not complete.
+		}
+		return nil
+	}
+}
+
+// writeFile makes the body the content of the file that the parameter "path" names. If there is none, the parameter
+// "executable" makes the new one executable.
 func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
 	content, err := body(w, r, protocol.MaxFileBytes)
 	if err != nil {
 		return err
 	}
-	info, err := s.files.Write(r.Context(), r.Header.Get(protocol.HeaderCall), r.URL.Query().Get("path"), content)
+	write := s.files.Write
+	if r.URL.Query().Has("executable") {
+		write = s.files.WriteProgram
+	}
+	info, err := write(r.Context(), r.Header.Get(protocol.HeaderCall), r.URL.Query().Get("path"), content)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type Options struct {
 	State string
 	// Authorizer of every request but that for health, such as a satoken.Verifier.
 	Authorizer Authorizer
-	// Viewers authorizes requests for changes in the place of Authorizer.
+	// Viewers authorizes requests for changes, and for copies of files, in the place of Authorizer.
 	Viewers Authorizer
 	// Run runs git for those.
 	Run review.Run
@@ -161,6 +161,7 @@ const (
 	healthPath    = "/v1/health"
 	changesPath   = "/v1/changes"
 	patchPath     = "/v1/patch"
+	treePath      = "/v1/tree"
 )
 
 // ServeHTTP implements http.Handler.
@@ -216,7 +217,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("%w: there is no bearer token", satoken.ErrUnauthenticated)
 	}
 	authorizer := s.options.Authorizer
-	if isReview(r) {
+	if isReview(r) || r.URL.Path == treePath {
 		authorizer = s.options.Viewers
 	}
 	if err := authorizer.Authorize(r.Context(), token); err != nil {
@@ -257,6 +258,8 @@ func (s *Server) handlers() http.Handler {
 		"POST /v1/search":                call(s.search),
 		"GET " + changesPath:             s.changes,
 		"GET " + patchPath:               s.patch,
+		"GET " + treePath:                sendArchive(s.files, s.options.Log),
+		"PUT " + treePath:                s.whenRoom(contentTimeout, s.writeFile),
 		"/":                              unknownRequest,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,215 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/client"
+)
+
+// maxCopied is the most bytes of a file that a workspace takes.
+const maxCopied = 16 << 20
+
+// inWorkspace matches CHAT:PATH. A drive of Windows has an upper-case letter.
+var inWorkspace = regexp.MustCompile(`^((?:[a-z0-9.]+/)?[a-z0-9][a-z0-9.-]*):(.*)$`)
+
+func newCp(o *options) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cp CHAT:PATH LOCAL | LOCAL CHAT:PATH",
+		Short: "Copy files from the workspace of a chat, or to it",
+		Long: "Copies a file, or a directory with what is in it. A PATH is relative to the directory of the workspace. If " +
+			"the target is a directory here, or ends in a slash there, the copy has the name of the source in it. Links are " +
+			"left out, as well as files of more than 16 MiB on the way to the workspace. The workspace must be running. " +
+			"Needs get or update on workspaces/files (ClusterRole parley-chat-user).",
+		Example: "  kubectl chat cp triage:report.md .\n  kubectl chat cp testdata/ triage:app/testdata",
+		Args:    cobra.ExactArgs(2),
+		RunE: asCaller(o, func(ctx context.Context, s *session, args []string) error {
+			from, to := inWorkspace.FindStringSubmatch(args[0]), inWorkspace.FindStringSubmatch(args[1])
+			if (from == nil) == (to == nil) {
+				return usageError{errors.New("one of source and target must be CHAT:PATH, and the other a path here, " +
+					"such as ./a:b for a name with a colon")}
+			}
+			chat, err := plainName("chat", append(from, to...)[1])
+			if err != nil {
+				return err
+			}
+			return onGateway(ctx, s, func(n client.Namespace) error {
+				c := copying{s: s, namespace: n, chat: chat}
+				if from != nil {
+					return c.fromWorkspace(ctx, from[2], args[1])
+				}
+				return c.toWorkspace(ctx, args[0], to[2])
+			})
+		}),
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
+		names, _ := findNames(cmd.Context(), o, chatsWithColon, nil, typed)
+		return names, cobra.ShellCompDirectiveNoSpace // The shell completes files if there is no such chat.
+	}
+	return cmd
+}
+
+func chatsWithColon(ctx context.Context, s *session, args []string, found func(name, description string)) error {
+	return allChats(ctx, s, args, func(name, description string) { found(name+":", description) })
+}
+
+// copying copies files, and counts those that it could not copy.
+type copying struct {
+	s         *session
+	namespace client.Namespace
+	chat      string
+	failed    int
+}
+
+// leaveOut reports a file that is not copied.
+func (c *copying) leaveOut(name, why string) {
+	fmt.Fprintf(c.s.ErrOut, "Not copied: %s: %s\n", name, why)
+}
+
+// fail reports a file that could not be copied. The others are copied.
+func (c *copying) fail(name string, err error) {
+	c.failed++
+	c.leaveOut(name, err.Error())
+}
+
+// end is the error of a copy that is not complete.
+func (c *copying) end() error {
+	if c.failed > 0 {
+		return fmt.Errorf("%d files could not be copied", c.failed)
+	}
+	return nil
+}
+
+func (c *copying) fromWorkspace(ctx context.Context, source, target string) error {
+	source = path.Clean(strings.TrimLeft(source, "/"))
+	archive, err := client.OpenWorkspace(ctx, c.namespace, c.chat, source)
+	if err == nil {
+		defer func() { _ = archive.Close() }() // It was only read.
+		if info, missing := os.Stat(target); missing == nil && info.IsDir() {
+			target = filepath.Join(target, path.Base(source))
+		}
+		err = c.extractAll(tar.NewReader(archive), target)
+	}
+	if err != nil {
+		return fmt.Errorf("copying %s of chat %s: %w", source, c.chat, err)
+	}
+	return c.end()
+}
+
+// extractAll makes the target a copy of the file or directory that the archive begins with.
+func (c *copying) extractAll(archive *tar.Reader, target string) error {
+	first, err := archive.Next()
+	if err != nil {
+		return err
+	}
+	isDir := first.Typeflag == tar.TypeDir
+	dir, name := filepath.Dir(target), filepath.Base(target)
+	if isDir {
+		dir = target
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir) // No name of the archive leads out of it.
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // It is only a directory.
+	for header := first; err == nil; header, err = archive.Next() {
+		if isDir {
+			name = path.Clean(header.Name)
+		}
+		c.extract(root, name, header, archive)
+	}
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the copy is not complete: %w", err)
+	}
+	return nil
+}
+
+// extract writes one entry of an archive.
+func (c *copying) extract(root *os.Root, to string, header *tar.Header, content io.Reader) {
+	var err error
+	switch why := header.PAXRecords[client.ArchiveError]; {
+	case why != "":
+		err = errors.New(why)
+	case header.Typeflag == tar.TypeDir:
+		err = root.MkdirAll(to, 0o777)
+	case header.Typeflag == tar.TypeReg:
+		err = writeFile(root, to, fs.FileMode(header.Mode)&0o111|0o666, content)
+	default:
+		c.leaveOut(to, "it is a link to "+header.Linkname)
+	}
+	if err != nil {
+		c.fail(to, err)
+	}
+}
+
+func writeFile(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, content)
+	return errors.Join(err, file.Close())
+}
+
+func (c *copying) toWorkspace(ctx context.Context, source, target string) error {
+	if target = strings.TrimLeft(target, "/"); target == "" || strings.HasSuffix(target, "/") {
+		target += filepath.Base(filepath.Clean(source))
+	}
+	source, err := filepath.EvalSymlinks(source)
+	if err != nil {
+		return err
+	}
+	err = filepath.WalkDir(source, func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		below, err := filepath.Rel(source, at)
+		if err != nil {
+			return err
+		}
+		return c.put(ctx, at, path.Join(target, filepath.ToSlash(below)))
+	})
+	if err != nil {
+		return fmt.Errorf("copying %s to chat %s: %w", source, c.chat, err)
+	}
+	return c.end()
+}
+
+// put copies one file. A file that cannot be copied does not stop the others, unlike a gateway that refuses them all.
+func (c *copying) put(ctx context.Context, at, target string) error {
+	info, err := os.Lstat(at)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		c.leaveOut(at, "it is no regular file")
+		return nil
+	case err == nil && info.Size() > maxCopied:
+		err = fmt.Errorf("it has %d bytes, and a workspace takes files of at most 16 MiB", info.Size())
+	}
+	var content []byte
+	if err == nil {
+		content, err = os.ReadFile(at)
+	}
+	if err != nil {
+		c.fail(at, err)
+		return nil
+	}
+	return client.PutWorkspaceFile(ctx, c.namespace, c.chat, target, content, info.Mode()&0o111 != 0)
+}
