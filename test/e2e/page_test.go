@@ -196,7 +196,7 @@ const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=2<
 	"<svg onload=\"window.hacked=5\"/>\n\n<style>body{display:none}</style>"
 
 func goesOn(t *testing.T, in *browser.Browser) {
-	seconds := 4
+	seconds := 10 // The page is open before, and has to show the notice in this time.
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "busy"}, Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
 			Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: &seconds}}}},
@@ -206,8 +206,10 @@ func goesOn(t *testing.T, in *browser.Browser) {
 		{Match: modelserver.Match{LastUserText: "story"}, Reply: words(500, 30*time.Millisecond)},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think(hostile), modelserver.Say(hostile)}}},
 	}})
-	w.newChat("c", "<img src=x onerror=window.hacked=6> Are you busy?")
+	w.create(&v1beta1.Chat{ObjectMeta: w.meta("c")})
 	p := w.opensPage(in, "c")
+	p.Type("#compose", "<img src=x onerror=window.hacked=6> Are you busy?")
+	p.Key("Enter")
 	p.Sees("#notices", "RateLimited")
 	p.Sees("#notices .until", "00:0")
 	p.HasNoBarrier(axe)

@@ -36,7 +36,7 @@ var (
 	budgetFlag    = flag.Duration("budget", 10*time.Minute, "time for drawing sequences, unless -sequences is given")
 	opsFlag       = flag.Int("ops", 30, "the most operations of a sequence")
 	workersFlag   = flag.Int("workers", 40, "number of sequences that run at once")
-	patienceFlag  = flag.Duration("patience", 20*time.Second, "how long the operator may take to get where the model is")
+	patienceFlag  = flag.Duration("patience", time.Minute, "how long the operator may take to get where the model is")
 	shrinkFlag    = flag.Duration("shrink", time.Minute, "time for shrinking a sequence that fails")
 	failuresFlag  = flag.Int("failures", 3, "number of failures after which no further sequence begins")
 	lifeFlag      = flag.Duration("life", 0, "how long a manager lives on average until it is killed; 0: for ever")
