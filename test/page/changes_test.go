@@ -43,8 +43,14 @@ func TestChangesAreShownAndRefreshed(t *testing.T) {
 	s.answer("GET "+chats+"/triage/changes", http.StatusConflict, refusal("Conflict", "workspace triage is not running"))
 	p.Click("dialog button", "Refresh")
 	p.Sees(".changes .warning", "workspace triage is not running")
+	s.answer("GET "+chats+"/triage/changes", http.StatusOK, fields{"files": []fields{{"path": "a", "status": "added"}}})
+	p.Click("dialog button", "Refresh")
+	p.Click(".changes button", "Save as patch")
+	waitFor(t, "the patch of files outside of repositories", func() bool {
+		return s.times("GET "+chats+"/triage/changes.patch") == 2
+	})
 	p.Click("dialog button", "Close")
-	if n := s.times("GET " + chats + "/triage/changes"); n != 3 {
+	if n := s.times("GET " + chats + "/triage/changes"); n != 4 {
 		t.Errorf("the changes were read %d times", n)
 	}
 	s.chat("triage", status("Waiting", "Answered", 9, fields{"root": fields{"name": "triage", "uid": "u"}}))

@@ -89,7 +89,10 @@ func TestNewChatHasItsSettings(t *testing.T) {
 	p.Click("dialog summary", "More settings")
 	hasNoBarrier(p)
 	pictured(p, "page-new", "a new chat")
-	for label, words := range map[string]string{"System prompt": "Be brief.", "Workspace": "go",
+	p.Do("{ const s = [...document.querySelectorAll('dialog option')].find((o) => o.value === 'go').parentNode;" +
+		" s.value = 'go'; s.dispatchEvent(new Event('change')); }")
+	p.Do("[...document.querySelectorAll('dialog label.check')].find((l) => l.textContent.includes('volume')).click()")
+	for label, words := range map[string]string{"System prompt": "Be brief.",
 		"Tools": "execute, read_file", "Tools whose calls wait for approval": "execute"} {
 		p.Do("[...document.querySelectorAll('dialog label')].find((l) => l.firstChild.data === " + encoded(label) +
 			").querySelector('input, textarea').focus()")
@@ -110,7 +113,8 @@ func TestNewChatHasItsSettings(t *testing.T) {
 	p.Write("Say it.")
 	p.Key("Enter")
 	const want = `{"chatClassName":"docs","prompt":"Why?\nSay it.","systemPrompt":"Be brief.",` +
-		`"tools":{"allow":["execute","write_file"],"approval":["execute","write_file"]},"workspace":{"podTemplateRef":{"name":"go"}}}`
+		`"tools":{"allow":["execute","write_file"],"approval":["execute","write_file"]},` +
+		`"workspace":{"podTemplateRef":{"name":"go","storage":{}}}}`
 	if got := encoded(s.wasAsked("POST " + chats)["spec"]); got != want {
 		t.Errorf("asked for was %s", got)
 	}

@@ -23,6 +23,8 @@ func TestForkContinuesFromAReply(t *testing.T) {
 	p := s.opened(t)
 	p.Sees("article.assistant", "Because.")
 	p.Do("document.querySelector('article.assistant [title^=Continue]').click()")
+	p.Sees("dialog label", "The files are not in a volume")
+	p.Click("dialog button", "Continue")
 	got := s.wasAsked("POST " + chats)
 	name, _ := got["name"].(string)
 	want := `{"fork":{"chat":"triage","message":"m-1"},"mcpServers":[{"name":"docs","url":"https://docs.example.com"}],` +
@@ -38,8 +40,12 @@ func TestForkContinuesFromAReply(t *testing.T) {
 	p.Key("c")
 	p.Write("/fork")
 	p.Key("Enter")
+	p.Sees("dialog label", "The files are not in a volume")
+	p.Do(copyFiles)
+	p.Click("dialog button", "Continue")
 	waitFor(t, "a fork of the newest message", func() bool {
-		return strings.Contains(encoded(s.wasAsked("POST " + chats)["spec"]), `"message":"m-3"`)
+		spec := encoded(s.wasAsked("POST " + chats)["spec"])
+		return strings.Contains(spec, `"message":"m-3"}`) && strings.Contains(spec, `"workspace":{"podTemplateRef":{"name":"go"}}`)
 	})
 }
 
@@ -65,7 +71,7 @@ func TestForkMayCopyTheWorkspaceOfItsClass(t *testing.T) {
 	s.forks(s.opened(t), copyFiles, `{"fork":{"chat":"triage","message":"m-1","workspace":"Copy"}}`)
 }
 
-// copyFiles ticks the box of the dialog of a fork.
+// copyFiles ticks the box in the dialog of a fork.
 const copyFiles = "document.querySelector('dialog input').click()"
 
 // forks continues the chat in another one, and compares its spec.

@@ -26,7 +26,7 @@ func Operations() ([]byte, error) {
 			method    string
 			operation *huma.Operation
 		}{
-			{http.MethodGet, item.Get}, {http.MethodPost, item.Post}, {http.MethodPatch, item.Patch},
+			{http.MethodGet, item.Get}, {http.MethodPost, item.Post}, {http.MethodPut, item.Put}, {http.MethodPatch, item.Patch},
 			{http.MethodDelete, item.Delete},
 		} {
 			if o.operation != nil {

@@ -98,7 +98,7 @@ func (s *Server) Handler() http.Handler {
 		}
 		operations.ServeHTTP(w, r)
 	})
-	for _, path := range []string{"files/{sha256}", "changes", "changes.patch"} {
+	for _, path := range []string{"files/{sha256}", "changes", "changes.patch", "workspace"} {
 		mux.Handle("/v1beta1/namespaces/{namespace}/chats/{chat}/"+path, s.authenticated(s.config.Files))
 	}
 	mux.Handle("/v1beta1/", operations)

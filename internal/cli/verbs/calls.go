@@ -126,12 +126,12 @@ func reviewCall(s *session, chat string, call *v1beta1.PendingToolCall, digest, 
 		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
 			"and this plug-in to the same version", chat, call.ID)
 	case digest == "" && !terminal.OnTerminal(s.In):
-		return fmt.Errorf("--digest is required without a terminal: read call %s with %s, which also prints its "+
-			"digest", call.ID, s.command("calls", chat))
+		return usageError{fmt.Errorf("--digest is required without a terminal: read call %s with %s, which also prints its "+
+			"digest", call.ID, s.command("calls", chat))}
 	case digest == "":
 		fmt.Fprintln(s.ErrOut, strings.Join(render.DescribeCall(call), "\n"))
 		if !terminal.Agreed(s.In, s.ErrOut, "%s", question) {
-			return errors.New("nothing was decided")
+			return usageError{errors.New("nothing was decided")}
 		}
 	case len(digits) < render.DigestDigits || !strings.HasPrefix(call.Digest, render.DigestPrefix+digits):
 		return fmt.Errorf("call %s has digest %s, not %s: read it again with %s", call.ID, call.Digest, digest,

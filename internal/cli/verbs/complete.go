@@ -31,7 +31,7 @@ type finder func(ctx context.Context, s *session, args []string, found func(name
 
 // flagFinders complete flags that name objects.
 var flagFinders = map[string]finder{"namespace": namespaces, "gateway-namespace": namespaces, "context": contexts,
-	"class": classes, "model": modelConfigs}
+	"class": classes, "model": modelConfigs, "workspace": templates}
 
 // flagValues complete flags that have few values.
 var flagValues = map[string][]string{
@@ -184,6 +184,14 @@ func classes(ctx context.Context, s *session, _ []string, found func(name, descr
 func modelConfigs(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
 	return cluster.Each(ctx, cluster.InPages(), s.Client.ModelConfigs(s.Namespace).List,
 		func(c *v1beta1.ChatModelConfig) { found(c.Name, c.Spec.Model) })
+}
+
+func templates(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
+	all, err := s.Client.Templates(ctx, s.Namespace)
+	for _, one := range all {
+		found(one.Name, one.Description)
+	}
+	return err //nolint:wrapcheck // It is not shown.
 }
 
 func namespaces(ctx context.Context, s *session, _ []string, found func(name, description string)) error {

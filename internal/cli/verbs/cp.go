@@ -6,10 +6,12 @@ package verbs
 import (
 	"archive/tar"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,6 +21,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/client"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
 )
 
 // maxCopied is the most bytes of a file that a workspace takes.
@@ -32,9 +36,10 @@ func newCp(o *options) *cobra.Command {
 		Use:   "cp CHAT:PATH LOCAL | LOCAL CHAT:PATH",
 		Short: "Copy files from the workspace of a chat, or to it",
 		Long: "Copies a file, or a directory with what is in it. A PATH is relative to the directory of the workspace. If " +
-			"the target is a directory here, or ends in a slash there, the copy has the name of the source in it. Links are " +
-			"left out, as well as files of more than 16 MiB on the way to the workspace. The workspace must be running. " +
-			"Needs get or update on workspaces/files (ClusterRole parley-chat-user).",
+			"the target is a directory here, or ends in a slash there, the copy has the name of the source in it. LOCAL - is " +
+			"standard output, for a file. Links are left out, and on the way to the workspace also empty directories and " +
+			"files of more than 16 MiB. The workspace must be running. Needs get on workspaces/files (ClusterRole " +
+			"parley-chat-user), or update on the way to the workspace (ClusterRole parley-chat-admin).",
 		Example: "  kubectl chat cp triage:report.md .\n  kubectl chat cp testdata/ triage:app/testdata",
 		Args:    cobra.ExactArgs(2),
 		RunE: asCaller(o, func(ctx context.Context, s *session, args []string) error {
@@ -78,7 +83,7 @@ type copying struct {
 
 // leaveOut reports a file that is not copied.
 func (c *copying) leaveOut(name, why string) {
-	fmt.Fprintf(c.s.ErrOut, "Not copied: %s: %s\n", name, why)
+	fmt.Fprintf(c.s.ErrOut, "Not copied: %s: %s\n", terminal.EscapeLine(name), terminal.EscapeLine(why))
 }
 
 // fail reports a file that could not be copied. The others are copied.
@@ -90,25 +95,76 @@ func (c *copying) fail(name string, err error) {
 // end is the error of a copy that is not complete.
 func (c *copying) end() error {
 	if c.failed > 0 {
-		return fmt.Errorf("%d files could not be copied", c.failed)
+		return fmt.Errorf("%s could not be copied", render.Plural(c.failed, "file"))
 	}
 	return nil
 }
 
 func (c *copying) fromWorkspace(ctx context.Context, source, target string) error {
-	source = path.Clean(strings.TrimLeft(source, "/"))
+	source = path.Clean(source)
 	archive, err := client.OpenWorkspace(ctx, c.namespace, c.chat, source)
 	if err == nil {
 		defer func() { _ = archive.Close() }() // It was only read.
-		if info, missing := os.Stat(target); missing == nil && info.IsDir() {
-			target = filepath.Join(target, path.Base(source))
+		reader := tar.NewReader(cancelable{ctx, archive})
+		if target == "-" {
+			err = c.print(reader)
+		} else {
+			err = c.extractAll(reader, placeFor(source, target))
 		}
-		err = c.extractAll(tar.NewReader(archive), target)
 	}
 	if err != nil {
 		return fmt.Errorf("copying %s of chat %s: %w", source, c.chat, err)
 	}
 	return c.end()
+}
+
+// placeFor is where a copy of the source belongs: in the target, if that is a directory.
+func placeFor(source, target string) string {
+	info, err := os.Stat(target)
+	if err == nil && info.IsDir() || strings.HasSuffix(filepath.ToSlash(target), "/") {
+		return filepath.Join(target, path.Base(source))
+	}
+	return target
+}
+
+// cancelable reads until the context is done.
+type cancelable struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+// Read implements io.Reader.
+func (r cancelable) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
+}
+
+// isSparse reports whether an entry stands for more bytes than the archive has: no agent sends such, and they would
+// fill the disk.
+func isSparse(header *tar.Header) bool {
+	for key := range header.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// print writes the file of the archive to standard output.
+func (c *copying) print(archive *tar.Reader) error {
+	header, err := archive.Next()
+	switch {
+	case err != nil:
+		return err
+	case header.PAXRecords[client.ArchiveError] != "":
+		return errors.New(header.PAXRecords[client.ArchiveError])
+	case header.Typeflag != tar.TypeReg || isSparse(header):
+		return usageError{errors.New("it is a directory: only a file can be written to standard output")}
+	}
+	_, err = io.Copy(exactly(c.s.Out), archive)
+	return err
 }
 
 // extractAll makes the target a copy of the file or directory that the archive begins with.
@@ -148,6 +204,8 @@ func (c *copying) extract(root *os.Root, to string, header *tar.Header, content 
 	switch why := header.PAXRecords[client.ArchiveError]; {
 	case why != "":
 		err = errors.New(why)
+	case isSparse(header):
+		err = errors.New("it is a sparse file")
 	case header.Typeflag == tar.TypeDir:
 		err = root.MkdirAll(to, 0o777)
 	case header.Typeflag == tar.TypeReg:
@@ -160,47 +218,68 @@ func (c *copying) extract(root *os.Root, to string, header *tar.Header, content 
 	}
 }
 
+// writeFile writes a file as a whole: one that was there stays if the content breaks off.
 func writeFile(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	unfinished := path.Join(path.Dir(name), ".copy-"+rand.Text())
+	file, err := root.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(file, content)
-	return errors.Join(err, file.Close())
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = root.Rename(unfinished, name)
+	}
+	if err != nil {
+		_ = root.Remove(unfinished) // There is an error already.
+	}
+	return err
 }
 
 func (c *copying) toWorkspace(ctx context.Context, source, target string) error {
-	if target = strings.TrimLeft(target, "/"); target == "" || strings.HasSuffix(target, "/") {
-		target += filepath.Base(filepath.Clean(source))
-	}
-	source, err := filepath.EvalSymlinks(source)
-	if err != nil {
-		return err
-	}
-	err = filepath.WalkDir(source, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	source, err := filepath.Abs(source)
+	if err == nil {
+		last := path.Base("/" + target)
+		if strings.HasSuffix(target, "/") || last == "." || last == ".." || last == "/" {
+			target = path.Join(target, filepath.Base(source))
 		}
-		below, err := filepath.Rel(source, at)
-		if err != nil {
-			return err
-		}
-		return c.put(ctx, at, path.Join(target, filepath.ToSlash(below)))
-	})
+		source, err = filepath.EvalSymlinks(source)
+	}
+	if err == nil {
+		err = filepath.WalkDir(source, func(at string, entry fs.DirEntry, err error) error {
+			return c.visit(ctx, source, at, target, entry, err)
+		})
+	}
 	if err != nil {
-		return fmt.Errorf("copying %s to chat %s: %w", source, c.chat, err)
+		return fmt.Errorf("copying to chat %s: %w", c.chat, err)
 	}
 	return c.end()
 }
 
-// put copies one file. A file that cannot be copied does not stop the others, unlike a gateway that refuses them all.
-func (c *copying) put(ctx context.Context, at, target string) error {
-	info, err := os.Lstat(at)
+// visit copies one entry of a tree. What concerns one file or directory does not stop the others.
+func (c *copying) visit(ctx context.Context, source, at, target string, entry fs.DirEntry, err error) error {
+	below, outside := filepath.Rel(source, at)
 	switch {
-	case err == nil && !info.Mode().IsRegular():
+	case err != nil:
+		c.fail(at, err)
+		return fs.SkipDir
+	case outside != nil:
+		return outside
+	case entry.IsDir():
+		if entries, err := os.ReadDir(at); err == nil && len(entries) == 0 {
+			c.leaveOut(at, "it is an empty directory")
+		}
+		return nil
+	case !entry.Type().IsRegular():
 		c.leaveOut(at, "it is no regular file")
 		return nil
-	case err == nil && info.Size() > maxCopied:
+	}
+	return c.put(ctx, at, path.Join(target, filepath.ToSlash(below)))
+}
+
+// put copies one file.
+func (c *copying) put(ctx context.Context, at, target string) error {
+	info, err := os.Lstat(at)
+	if err == nil && info.Size() > maxCopied {
 		err = fmt.Errorf("it has %d bytes, and a workspace takes files of at most 16 MiB", info.Size())
 	}
 	var content []byte
@@ -211,5 +290,11 @@ func (c *copying) put(ctx context.Context, at, target string) error {
 		c.fail(at, err)
 		return nil
 	}
-	return client.PutWorkspaceFile(ctx, c.namespace, c.chat, target, content, info.Mode()&0o111 != 0)
+	err = client.PutWorkspaceFile(ctx, c.namespace, c.chat, target, content, info.Mode()&0o111 != 0)
+	refused, ok := errors.AsType[*client.Error](err)
+	if ok && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusRequestEntityTooLarge) {
+		c.fail(at, err)
+		return nil
+	}
+	return err
 }

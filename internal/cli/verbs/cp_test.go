@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,8 +19,10 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-// workspaceOf serves the workspace of the chat triage: one archive for each path, and what was put.
-func workspaceOf(t *testing.T, p *person, archives map[string][]tar.Header) (url string, put map[string]string) {
+// workspaceOf serves the workspace of the chat triage: one archive for each path, for the path raw as it is, and what was
+// put.
+func workspaceOf(t *testing.T, p *person, archives map[string][]tar.Header, raw ...[]byte) (url string,
+	put map[string]string) {
 	t.Helper()
 	put = map[string]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,9 +31,20 @@ func workspaceOf(t *testing.T, p *person, archives map[string][]tar.Header) (url
 			return
 		}
 		at := r.URL.Query().Get("path")
+		if r.Method == http.MethodPut && strings.HasSuffix(at, "refused") {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"status": 400, "reason": "BadRequest", "message": "No permission."}`)
+			return
+		}
 		if r.Method == http.MethodPut {
 			content, _ := io.ReadAll(r.Body) // The test compares it.
 			put[at] = r.URL.Query().Get("executable") + " " + string(content)
+			return
+		}
+		if at == "raw" {
+			_, err := w.Write(raw[0])
+			check.OK(t, err)
 			return
 		}
 		archive := tar.NewWriter(w)
@@ -69,17 +83,27 @@ func TestCpCopiesFromTheWorkspace(t *testing.T) {
 			{Typeflag: tar.TypeSymlink, Name: "link", Linkname: "/etc/passwd"}},
 		"bad": {{Typeflag: tar.TypeDir, Name: "./"}, file("../../out", "x", 0o644), file("/abs", "x", 0o644),
 			{Typeflag: tar.TypeReg, Name: "secret", PAXRecords: map[string]string{client.ArchiveError: "No permission."}},
-			file("last", "L", 0o644)},
+			{Typeflag: tar.TypeSymlink, Name: "a\nerror: b", Linkname: "c"}, file("last", "L", 0o644)},
 		"broken": {{Typeflag: tar.TypeDir, Name: "./"}, file("a", strings.Repeat("x", 1<<16), 0o644)},
 	})
 	dir := t.TempDir()
 	run := func(from, to string) *command { return p.run("cp", from, to, "--gateway", url) }
 	run("triage:app/run.sh", dir).shows("")
-	run("chat/triage:/app/run.sh", filepath.Join(dir, "new/name")).shows("")
+	run("triage:app/run.sh", "-").shows("#!/bin/sh\n")
+	run("triage:app", "-").exits(exitUsage, "only a file")
+	run("chat/triage:app/run.sh", filepath.Join(dir, "new/name")).shows("")
 	run("triage:app/", filepath.Join(dir, "copy")).shows("", "Not copied: link: it is a link to /etc/passwd")
 	run("triage:app", dir).succeeds()
-	run("triage:bad", filepath.Join(dir, "in/bad")).exits(exitFailed, "3 files could not be copied")
+	bad := run("triage:bad", filepath.Join(dir, "in/bad"))
+	bad.exits(exitFailed, "3 files could not be copied")
+	check.Contains(t, bad.errOut.String(), "\nNot copied: a error: b: it is a link")
+	check.OK(t, os.Mkdir(filepath.Join(dir, "kept"), 0o700))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "kept/a"), []byte("old"), 0o600))
+	run("triage:app/run.sh", filepath.Join(dir, "made")+"/").succeeds()
 	run("triage:broken", filepath.Join(dir, "broken")).exits(exitFailed, "the copy is not complete")
+	if left, err := filepath.Glob(filepath.Join(dir, "*/.copy-*")); err != nil || len(left) != 0 {
+		t.Errorf("copies that broke off left %v: %v", left, err)
+	}
 	found := map[string]string{}
 	check.OK(t, filepath.WalkDir(dir, func(at string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.Contains(at, "broken") {
@@ -93,9 +117,33 @@ func TestCpCopiesFromTheWorkspace(t *testing.T) {
 		found[name] = fmt.Sprintf("%t %s", info.Mode()&0o100 != 0, content)
 		return err
 	}))
-	check.Equal(t, "files", map[string]string{"run.sh": "true #!/bin/sh\n", "new/name": "true #!/bin/sh\n",
+	check.Equal(t, "files", map[string]string{"run.sh": "true #!/bin/sh\n", "made/run.sh": "true #!/bin/sh\n", "kept/a": "false old", "new/name": "true #!/bin/sh\n",
 		"copy/a": "false A", "copy/sub/b": "false B", "app/a": "false A", "app/sub/b": "false B", "in/bad/last": "false L"},
 		found)
+}
+
+// sparseArchive is what GNU tar makes of a file of one TiB that has no content.
+func sparseArchive(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	check.OK(t, os.WriteFile(filepath.Join(dir, "huge"), nil, 0o600))
+	check.OK(t, os.Truncate(filepath.Join(dir, "huge"), 1<<40))
+	archive, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "--sparse", "--format=pax", "-c", "huge").Output()
+	check.OK(t, err)
+	return archive
+}
+
+func TestCpRefusesFilesThatFillTheDisk(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	url, _ := workspaceOf(t, p, nil, sparseArchive(t))
+	target := filepath.Join(t.TempDir(), "huge")
+	c := p.run("cp", "triage:raw", target, "--gateway", url)
+	c.exits(exitFailed, "1 file could not be copied")
+	check.Contains(t, c.errOut.String(), "it is a sparse file")
+	if _, err := os.Stat(target); !os.IsNotExist(err) {
+		t.Errorf("the file exists: %v", err)
+	}
 }
 
 func TestCpCopiesToTheWorkspace(t *testing.T) {
@@ -106,15 +154,20 @@ func TestCpCopiesToTheWorkspace(t *testing.T) {
 	check.OK(t, os.MkdirAll(filepath.Join(dir, "app/sub"), 0o755))
 	check.OK(t, os.WriteFile(filepath.Join(dir, "app/run.sh"), []byte("exit"), 0o755))
 	check.OK(t, os.WriteFile(filepath.Join(dir, "app/sub/b"), []byte("B"), 0o600))
+	check.OK(t, os.WriteFile(filepath.Join(dir, "app/refused"), []byte("R"), 0o600))
+	check.OK(t, os.Mkdir(filepath.Join(dir, "app/none"), 0o700))
 	check.OK(t, os.Symlink("/etc", filepath.Join(dir, "app/etc")))
 	huge := filepath.Join(dir, "huge")
 	check.OK(t, os.WriteFile(huge, nil, 0o600))
 	check.OK(t, os.Truncate(huge, maxCopied+1))
 	run := func(from, to string) *command { return p.run("cp", from, to, "--gateway", url) }
-	run(filepath.Join(dir, "app"), "triage:").shows("", "Not copied: ", "it is no regular file")
+	c := run(filepath.Join(dir, "app/sub")+"/..", "triage:.")
+	c.exits(exitFailed, "1 file could not be copied")
+	check.Contains(t, c.errOut.String(), "refused: the gateway refused", "etc: it is no regular file",
+		"none: it is an empty directory")
 	run(filepath.Join(dir, "app/sub"), "triage:other").succeeds()
 	run(filepath.Join(dir, "app/sub/b"), "triage:into/").succeeds()
-	run(dir, "triage:x").exits(exitFailed, "1 files could not be copied")
+	run(dir, "triage:x").exits(exitFailed, "2 files could not be copied")
 	check.Equal(t, "files", map[string]string{"app/run.sh": "true exit", "app/sub/b": " B", "other/b": " B", "into/b": " B",
 		"x/app/run.sh": "true exit", "x/app/sub/b": " B"}, put)
 	run(filepath.Join(dir, "none"), "triage:").exits(exitFailed, "no such file")

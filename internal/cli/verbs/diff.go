@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -102,13 +103,17 @@ func printPatch(ctx context.Context, s *session, args []string) error {
 		if bytes.HasPrefix(patch, []byte("Not ")) {
 			fmt.Fprintln(s.ErrOut, "The patch is not complete: its first lines say what is missing.")
 		}
-		to := s.Out
-		if screen, ok := to.(*terminal.Screen); ok && !terminal.OnTerminal(to) {
-			to = screen.To // A patch is exact.
-		}
-		if _, err := to.Write(patch); err != nil {
+		if _, err := exactly(s.Out).Write(patch); err != nil {
 			return fmt.Errorf("writing the patch: %w", err)
 		}
 		return nil
 	})
+}
+
+// exactly returns what writes to an output without escapes, unless a person sees it at a terminal.
+func exactly(to io.Writer) io.Writer {
+	if screen, ok := to.(*terminal.Screen); ok && !terminal.OnTerminal(to) {
+		return screen.To
+	}
+	return to
 }

@@ -248,7 +248,7 @@ func deleteChat(ctx context.Context, s *session, name string, yes bool, w waitin
 		return err
 	}
 	if !yes && terminal.OnTerminal(s.In) && !terminal.Agreed(s.In, s.ErrOut,
-		"Delete chat %s with its %s, sub-chats included?", name,
+		"Delete chat %s with its %s, sub-chats and workspace included?", name,
 		render.Plural(int(chat.Status.History.Length), "message")) {
 		return usageError{fmt.Errorf("chat %s is kept", name)}
 	}

@@ -79,6 +79,7 @@ var succeeding = []string{"calls", "export", "get", "ls", "settings", "show", "u
 func TestExamplesOfHelpRun(t *testing.T) {
 	const list = "apiVersion: v1\nkind: List\nitems: []\n"
 	p := newPerson(t)
+	t.Setenv("PATH", t.TempDir()) // The verb ui opens no browser.
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"backup", "testdata"} {
 		check.OK(t, os.Mkdir(dir, 0o700))

@@ -22,7 +22,7 @@ func newGet(o *options) *cobra.Command {
 		Short: "Print chats as kubectl get does, with its outputs, selectors and sorting",
 		Long: "Does what kubectl get chats does. The columns, and the order of the list, are those of the API server. The " +
 			"verb ls is made for people, and shows what each chat waits for.",
-		Example: "  kubectl chat get -A --sort-by=.status.cost[0].microUnits --no-headers\n" +
+		Example: "  kubectl chat get -A --sort-by=.metadata.creationTimestamp --no-headers\n" +
 			"  kubectl chat get triage -o jsonpath={.status.phase}",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chats := append([]string{"chats." + v1beta1.GroupVersion.Group}, args...)

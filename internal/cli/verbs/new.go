@@ -4,7 +4,9 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +29,7 @@ type newOptions struct {
 	tools                            []string
 	labels                           map[string]string
 	files                            []string
-	noFollow                         bool
+	noFollow, storage                bool
 	timeout                          time.Duration
 }
 
@@ -69,7 +71,10 @@ func (no *newOptions) addFollowFlag(cmd *cobra.Command) {
 func (no *newOptions) addSpecFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&no.system, "system", "", "the system prompt")
-	flags.StringVar(&no.workspace, "workspace", "", "the PodTemplate of the workspace")
+	flags.StringVar(&no.workspace, "workspace", "",
+		"the PodTemplate of the workspace; completion lists those of the namespace")
+	flags.BoolVar(&no.storage, "workspace-storage", false,
+		"keep the files of the workspace in a volume: they last while it is stopped, and a fork can have a copy")
 	flags.StringSliceVar(&no.tools, "tool", nil, "a tool that the model may use, or a pattern such as read_*")
 	flags.StringVar(&no.schema, "output-schema", "", "file with the JSON Schema that the answer must match")
 	flags.StringVarP(&no.based, "filename", "f", "",
@@ -170,7 +175,7 @@ func (no *newOptions) apply(chat *v1beta1.Chat) error {
 		{no.system, func(v string) { spec.SystemPrompt = v }},
 		{no.model, func(v string) { spec.ModelConfigRef = &v1beta1.ModelConfigReference{Name: v} }},
 		{no.workspace, func(v string) {
-			spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: v}}
+			spec.Workspace = no.workspaceOf(v)
 		}},
 	} {
 		if field.value != "" {
@@ -200,6 +205,14 @@ func (no *newOptions) apply(chat *v1beta1.Chat) error {
 	return nil
 }
 
+func (no *newOptions) workspaceOf(template string) *v1beta1.WorkspaceSource {
+	ref := &v1beta1.WorkspaceTemplateReference{Name: template}
+	if no.storage {
+		ref.Storage = &v1beta1.WorkspaceStorage{}
+	}
+	return &v1beta1.WorkspaceSource{PodTemplateRef: ref}
+}
+
 // generatedNamePrefix begins the names that the API server generates for chats.
 const generatedNamePrefix = "chat-"
 
@@ -227,6 +240,9 @@ func (no *newOptions) asks(chat *v1beta1.Chat) bool {
 // creates, since files can only be uploaded for a chat that exists.
 func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat) (created *v1beta1.Chat,
 	first func(context.Context) (string, error), err error) {
+	if err := no.checkWorkspace(ctx, s); err != nil {
+		return nil, nil, err
+	}
 	spec := v1beta1.ChatMessageSpec{Content: chat.Spec.Prompt}
 	if len(no.files) > 0 {
 		chat.Spec.Prompt = ""
@@ -247,6 +263,30 @@ func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat
 		}
 		return m.Name, nil
 	}, nil
+}
+
+// checkWorkspace refuses a template that does not exist: the first call that needs the workspace would fail. A caller
+// who may not list templates finds out then.
+func (no *newOptions) checkWorkspace(ctx context.Context, s *session) error {
+	if no.storage && no.workspace == "" {
+		return usageError{errors.New("--workspace-storage is for the workspace that --workspace names")}
+	}
+	if no.workspace == "" {
+		return nil
+	}
+	all, err := s.Client.Templates(ctx, s.Namespace)
+	if err != nil {
+		return nil //nolint:nilerr // As above.
+	}
+	var names []string
+	for _, one := range all {
+		if one.Name == no.workspace {
+			return nil
+		}
+		names = append(names, one.Name)
+	}
+	return usageError{fmt.Errorf("namespace %s has no workspace template %s: there is %s", s.Namespace, no.workspace,
+		cmp.Or(strings.Join(names, ", "), "none"))}
 }
 
 // createChat creates a chat and shows the first reply, if there is one.

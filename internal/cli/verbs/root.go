@@ -77,10 +77,16 @@ var verbs = []struct {
 }
 
 // about is the help of kubectl chat. It has all exit codes.
-const about = `Talk to Parley's chats. Where a verb takes the name of a chat or message it also takes
-TYPE/NAME, as -o name prints it. For the id of a call, its beginning or end is enough.
-Messages go to standard output, remarks about them to standard error. Verbs that send the
-chat a request wait until it has acted, at most --timeout; with --wait=false they do not wait.
+const about = `Talk to AI models in chats, which are objects of the cluster. Begin with
+
+  kubectl chat new hello "Who are you?"    create a chat, and show the reply
+  kubectl chat send hello                  hold the conversation on the whole screen
+  kubectl chat ls                          list the chats, and what they wait for
+
+Where a verb takes the name of a chat or message it also takes TYPE/NAME, as -o name
+prints it. For the id of a call, its beginning or end is enough. Messages go to
+standard output, remarks about them to standard error. Verbs that send the chat a request
+wait until it has acted, at most --timeout; with --wait=false they do not wait.
 
 Output formats:
 
@@ -107,7 +113,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{Output: render.Output{IOStreams: streams}, config: genericclioptions.NewConfigFlags(true)}
 	root := &cobra.Command{
 		Use:           "kubectl-chat",
-		Short:         "Talk to Parley's chats",
+		Short:         "Talk to AI models in chats of the cluster",
 		Long:          about,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -126,7 +132,37 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		add(o, root, newField(o, f), []finder{chatsThat(f.applies)})
 	}
 	completeFlags(o, root)
+	group(root)
 	return root
+}
+
+// groups have the verbs in the help, by what somebody wants to do.
+var groups = []struct {
+	title string
+	verbs []string
+}{
+	{"Hold a conversation:", []string{"new", "run", "send", "show", "tail", "edit", "promote", "interrupt", "ui"}},
+	{"Decide about tool calls:", []string{"calls", "approve", "deny", "answer"}},
+	{"Work with the files of a workspace:", []string{"diff", "cp"}},
+	{"Find chats and look into them:", []string{"ls", "get", "search", "settings", "usage", "debug"}},
+	{"Change chats:", []string{"fork", "share", "title", "compact", "clear", "refresh-context", "suspend", "resume",
+		"archive", "unarchive", "delete", "redact"}},
+	{"Move and keep conversations:", []string{"export", "import", "archives", "restore"}},
+	{"Look after the installation:", []string{"doctor", "version"}},
+}
+
+// group orders the verbs in the help, and names the flags of all verbs only there.
+func group(root *cobra.Command) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, verb := range root.Commands() {
+			if slices.Contains(g.verbs, verb.Name()) {
+				verb.GroupID = g.title
+			}
+		}
+	}
+	const inherited = "Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}"
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), inherited, "Flags of all verbs: kubectl chat --help", 1))
 }
 
 // add adds a verb, which accepts TYPE/NAME in place of a name, as -o name prints it and kubectl accepts it.

@@ -68,7 +68,7 @@ func TestUnreadableArgumentsAreUsageErrors(t *testing.T) {
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 		code := Run(t.Context(), streams, strings.Fields(args))
 		if args == "" {
-			if code != 0 || !strings.Contains(out.String(), "Talk to Parley's chats") {
+			if code != 0 || !strings.Contains(out.String(), "Talk to AI models") {
 				t.Errorf("without a verb it ends with %d and %q", code, out.String())
 			}
 			continue
@@ -107,6 +107,18 @@ func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
 		if code := Run(t.Context(), streams, strings.Fields(args+" --kubeconfig /none")); code != exitDone ||
 			!strings.Contains(out.String(), want) {
 			t.Errorf("%s: ended with %d, printed %q and %q", args, code, out.String(), errOut.String())
+		}
+	}
+}
+
+func TestHelpGroupsEveryVerb(t *testing.T) {
+	root := NewCommand(genericiooptions.IOStreams{})
+	for _, verb := range root.Commands() {
+		if verb.GroupID == "" {
+			t.Errorf("%s is in no group", verb.Name())
+		}
+		if help := verb.UsageString(); strings.Contains(help, "--as-group") {
+			t.Errorf("the help of %s has the flags of all verbs: %s", verb.Name(), help)
 		}
 	}
 }

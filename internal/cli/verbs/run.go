@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
 )
 
 // removeTimeout is how long the deletion of a chat may take after its run, also after ctrl-C.
@@ -62,7 +63,13 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions,
 		return err
 	}
 	if remove {
-		defer func() { err = errors.Join(err, removeRun(ctx, s, created)) }()
+		defer func() {
+			err = errors.Join(err, removeRun(ctx, s, created))
+			if timeout, ok := errors.AsType[timeoutError](err); ok && timeout.person {
+				terminal.NewScreen(s.ErrOut).Line("[%s%s is deleted, as --rm says: without it, a person can still decide]",
+					render.ChatPrefix, created.Name)
+			}
+		}()
 	} else {
 		announce(s, created, " created")
 	}

@@ -135,7 +135,7 @@ func (o *options) textOf(words []string) (string, error) {
 		return "", usageError{fmt.Errorf("standard input has more than the %d bytes that a message can have",
 			v1beta1.MaxContentBytes)}
 	}
-	return string(all), nil
+	return strings.TrimSuffix(string(all), "\n"), nil // A line that a program printed.
 }
 
 // drain is how long the end of a turn may take to come through the stream once the message's status has it.

@@ -21,7 +21,7 @@ import (
 
 type shareOptions struct {
 	with, remove []string
-	lasts        time.Duration
+	lasts        days
 	list         bool
 }
 
@@ -42,7 +42,8 @@ func newShare(o *options) *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&f.with, "with", nil, "a reader, such as user:jane; it can be repeated")
 	cmd.Flags().StringArrayVar(&f.remove, "remove", nil, "a reader who loses access; it can be repeated")
-	cmd.Flags().DurationVar(&f.lasts, "for", 0, "how long the readers of --with have access; default: until removed")
+	cmd.Flags().Var(&f.lasts, "for",
+		"how long the readers of --with have access, such as 24h or 7d; default: until removed")
 	cmd.Flags().BoolVar(&f.list, "list", false, "print the readers")
 	return cmd
 }
@@ -60,6 +61,9 @@ func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
 		return err //nolint:wrapcheck // It is change's.
 	}
 	if f.list && s.Format == "" {
+		if len(chat.Spec.Sharing) == 0 {
+			fmt.Fprintf(s.ErrOut, "Chat %s is not shared.\n", name)
+		}
 		for _, r := range chat.Spec.Sharing {
 			fmt.Fprintln(s.Out, r.Describe())
 		}
@@ -95,7 +99,7 @@ func (f *shareOptions) check() error {
 		return errors.New("name readers by --with or --remove, or use --list")
 	}
 	if f.lasts < 0 { // Without an end, which is what zero means, is the opposite of what it says.
-		return fmt.Errorf("--for is %s: it must not be negative", f.lasts)
+		return fmt.Errorf("--for is %s: it must not be negative", &f.lasts)
 	}
 	return nil
 }
@@ -109,14 +113,18 @@ func (f *shareOptions) apply(sharing []v1beta1.ChatShare) ([]v1beta1.ChatShare, 
 			return nil, err
 		}
 		adds := i >= len(f.remove)
+		before := len(sharing)
 		sharing = slices.DeleteFunc(slices.Clone(sharing), func(r v1beta1.ChatShare) bool {
 			return r.Kind == reader.Kind && r.Name == reader.Name && (adds || r.Namespace == reader.Namespace)
 		})
+		if !adds && len(sharing) == before {
+			return nil, fmt.Errorf("the chat is not shared with %s: --list prints the readers", text)
+		}
 		if !adds {
 			continue
 		}
 		if f.lasts > 0 {
-			reader.Until = &metav1.Time{Time: time.Now().Add(f.lasts)}
+			reader.Until = &metav1.Time{Time: time.Now().Add(time.Duration(f.lasts))}
 		}
 		sharing = append(sharing, reader)
 	}

@@ -12,7 +12,7 @@ func TestShareAddsListsAndRemovesReaders(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.run("share", "triage", "--with", "user:jane", "--with", "group:ops").succeeds()
-	p.run("share", "triage", "--with", "user:jane", "--for", "24h", "--remove", "group:ops").
+	p.run("share", "triage", "--with", "user:jane", "--for", "7d", "--remove", "group:ops").
 		shows("chat.parley.dev/triage has 1 reader\n")
 	c := p.run("share", "triage", "--list")
 	c.succeeds()
@@ -20,12 +20,13 @@ func TestShareAddsListsAndRemovesReaders(t *testing.T) {
 		t.Errorf("the readers are %q", list)
 	}
 	p.run("share", "triage", "--remove", "user:jane").shows("chat.parley.dev/triage has 0 readers\n")
-	p.run("share", "triage", "--list").shows("")
+	p.run("share", "triage", "--list").shows("", "Chat triage is not shared.")
+	p.run("share", "triage", "--with", "user:jane", "--for", "xd").exits(exitFailed, "no number of days")
 	p.run("share", "triage").exits(exitUsage, "--with")
 	p.run("share", "triage", "--with", "user:jane", "--for", "-1h").exits(exitUsage, "negative")
 	p.run("share", "triage", "--remove", "user:jane", "--for", "1h").exits(exitUsage, "--with")
 	p.run("share", "triage", "--with", "serviceaccount:ci:bot").succeeds()
-	p.run("share", "triage", "--remove", "serviceaccount:bot").shows("chat.parley.dev/triage has 1 reader\n")
+	p.run("share", "triage", "--remove", "serviceaccount:bot").exits(exitUsage, "is not shared with")
 	p.run("share", "triage", "--list").shows("ServiceAccount bot of namespace ci\n")
 	p.run("share", "triage", "--remove", "serviceaccount:ci:bot").shows("chat.parley.dev/triage has 0 readers\n")
 	p.run("share", "triage", "--with", "serviceaccount:No Account").exits(exitFailed, "lower-case letters")

@@ -374,7 +374,7 @@ func TestDeletionAsksAtATerminal(t *testing.T) {
 			p := newPerson(t)
 			p.said("first", "one")
 			a := p.sits("delete", "triage")
-			a.sees("Delete chat triage with its 2 messages, sub-chats included? [y/N] ")
+			a.sees("Delete chat triage with its 2 messages, sub-chats and workspace included? [y/N] ")
 			a.types(c.keys)
 			a.ends(c.code)
 			err := p.c.Get(t.Context(), client.ObjectKeyFromObject(p.chat), p.chat)

@@ -3,7 +3,7 @@
 
 // Package rest lets callers read and change chats over HTTP. Operations ask the API server with the caller's own
 // token, so the API server authorizes them. Nothing is kept. The gateway's own account is used only for
-// Options.Agent, once the API server has said that the caller may see changes.
+// Options.Agent, once the API server has said that the caller may see changes or copy files.
 package rest
 
 import (
@@ -32,10 +32,9 @@ const (
 	bodyTimeout = 20 * time.Second
 	// DefaultRequests is how many operations run at the same time, for 512 MiB of memory.
 	DefaultRequests = 32
-	// maxUploads is how many uploads and redactions run at the same time. Each takes some 10 MiB of memory.
+	// maxUploads is how many uploads and redactions run at the same time. Each takes 10 to 16 MiB of memory.
 	maxUploads = 8
-	// maxReviews is how many requests for changes, and copies to workspaces, run at the same time. Each takes some 20 MiB
-	// of memory.
+	// maxReviews is how many requests for changes run at the same time. Each takes some 20 MiB of memory.
 	maxReviews = 4
 	// maxSearches is how many searches run at the same time. Each keeps the API server busy.
 	maxSearches = 4
@@ -173,12 +172,12 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 // limiter is that of an operation, with the name of what it limits.
 func (a *api) limiter(operation string) (of *limit.PerCaller, what string) {
 	switch operation {
-	case putFile, redactArchive:
+	case putFile, putWorkspaceFile, redactArchive:
 		return a.uploads, "uploads and redactions"
 	case getFile, getArchive, getArchivedFile, getWorkspaceFiles:
 		return a.downloads, "downloads"
-	case getChanges, getPatch, putWorkspaceFile:
-		return a.reviews, "requests to workspaces"
+	case getChanges, getPatch:
+		return a.reviews, "requests for changes"
 	case searchMessages, readUsage:
 		return a.searches, "searches"
 	}

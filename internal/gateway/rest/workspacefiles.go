@@ -5,7 +5,7 @@ package rest
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -41,12 +41,13 @@ type NewFile struct {
 	Executable bool `query:"executable" doc:"Makes the file executable if it is new."`
 
 	body io.Reader
+	size int64 // -1: unknown
 }
 
 // Resolve implements huma.Resolver.
 func (f *NewFile) Resolve(ctx huma.Context) []error {
 	r, w := humago.Unwrap(ctx)
-	f.body = body{slowclient.NewReader(r.Body, w, uploadPiece, bodyTimeout)}
+	f.body, f.size = body{slowclient.NewReader(r.Body, w, uploadPiece, bodyTimeout)}, r.ContentLength
 	ctx.SetHeader("Connection", "close") // Otherwise a refusal would wait for the body.
 	return nil
 }
@@ -64,7 +65,8 @@ func (w workspaceFiles) register() {
 		"application/x-tar": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}}
 	register(w.api, get, w.get)
 	put := operation(putWorkspaceFile, http.MethodPut, path, "Copy a file to the workspace of a chat",
-		"Replaces the file, and creates missing directories. At most 16 MiB. For those who may update workspaces/files.",
+		"Replaces the file, and creates missing directories. Needs a Content-Length, of at most 16 MiB. For those who may "+
+			"update workspaces/files.",
 		http.StatusNoContent)
 	put.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{ // A file may be empty.
 		"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
@@ -76,7 +78,7 @@ func (w workspaceFiles) get(ctx context.Context, in *AtPath) (out *huma.StreamRe
 	err = w.ask(ctx, &in.OfChat, "get", "files", func(agent *client.Client) error {
 		archive, err := client.OpenArchive(copying, agent, in.Path)
 		if err != nil {
-			return err
+			return aboutPath(err)
 		}
 		out = &huma.StreamResponse{Body: func(to huma.Context) {
 			defer stop()
@@ -110,15 +112,33 @@ func (w workspaceFiles) send(ctx context.Context, to huma.Context, archive io.Re
 
 func (w workspaceFiles) put(ctx context.Context, in *NewFile) (*struct{}, error) {
 	return nil, w.ask(ctx, &in.OfChat, "update", "files", func(agent *client.Client) error {
-		content, err := io.ReadAll(io.LimitReader(in.body, protocol.MaxFileBytes+1))
-		if err != nil {
-			return badRequest("the file did not arrive: %v", err)
-		}
-		if len(content) > protocol.MaxFileBytes {
+		switch {
+		case in.size < 0:
+			return badRequest("the size of the file is not known: send the header Content-Length")
+		case in.size > protocol.MaxFileBytes:
 			return refused{&refusal.Error{Status: http.StatusRequestEntityTooLarge, Reason: refusal.TooLarge,
 				Message: "the file is too large: a workspace takes files of at most 16 MiB"}}
 		}
-		_, err = client.PutFile(ctx, agent, "copy-"+rand.Text(), in.Path, content, in.Executable)
-		return err
+		content := make([]byte, in.size)
+		if _, err := io.ReadFull(in.body, content); err != nil {
+			return badRequest("the file did not arrive: %v", err)
+		}
+		_, err := client.PutFile(ctx, agent, in.Path, content, in.Executable)
+		return aboutPath(err)
 	})
+}
+
+// aboutPath converts refusals of an agent that are about one path: others can be copied.
+func aboutPath(err error) error {
+	answer, ok := errors.AsType[*protocol.Error](err)
+	if !ok {
+		return err
+	}
+	switch answer.Code {
+	case protocol.OutsideWorkspace:
+		return badRequest("the path leads out of the directory of the workspace")
+	case protocol.BadRequest, protocol.NotRegular, protocol.PermissionDenied, protocol.TooLarge:
+		return badRequest("%s", answer.Message)
+	}
+	return err
 }

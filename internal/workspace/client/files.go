@@ -46,17 +46,23 @@ func (c *Client) Content(ctx context.Context, file string, most int64) ([]byte, 
 }
 
 // OpenArchive opens a tar archive of the file or directory at a path. A read fails where the agent has not sent all of
-// it. The caller closes it before ctx ends.
+// it. The caller closes it.
 func OpenArchive(ctx context.Context, c *Client, path string) (io.ReadCloser, error) {
+	ctx, stop := context.WithCancel(ctx)
 	prepared, err := c.prepare(ctx, request{method: http.MethodGet, path: treePath, query: url.Values{"path": {path}}})
 	if err != nil {
+		stop()
 		return nil, err
 	}
+	late := time.AfterFunc(c.options.Timeout+contentTime, stop) // An agent may be silent.
 	response, err := c.http.Do(prepared)
+	late.Stop()
 	if err != nil {
+		stop()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	if response.StatusCode != http.StatusOK {
+		defer stop()
 		defer response.Body.Close()
 		err = refusal(response)
 		if busy, ok := errors.AsType[*busyError](err); ok {
@@ -64,17 +70,29 @@ func OpenArchive(ctx context.Context, c *Client, path string) (io.ReadCloser, er
 		}
 		return nil, err
 	}
-	return response.Body, nil
+	return archive{response.Body, stop}, nil
 }
 
-// PutFile writes a file of a person as a whole, once under a key. A new file is executable on demand.
-func PutFile(ctx context.Context, c *Client, key, file string, content []byte, executable bool) (*protocol.FileInfo,
-	error) {
+// archive is the body of an answer whose request ends when it is closed.
+type archive struct {
+	io.ReadCloser
+	stop func()
+}
+
+// Close implements io.Closer.
+func (a archive) Close() error {
+	defer a.stop()
+	return a.ReadCloser.Close()
+}
+
+// PutFile writes a file of a person as a whole. A new file is executable on demand. It has no key: the journal of the
+// agent is for the calls of the model, and the same content may be written twice.
+func PutFile(ctx context.Context, c *Client, file string, content []byte, executable bool) (*protocol.FileInfo, error) {
 	query := url.Values{"path": {file}}
 	if executable {
 		query.Set("executable", "true")
 	}
-	return write(ctx, c, treePath, query, key, content)
+	return write(ctx, c, treePath, query, "", content)
 }
 
 // Write writes a file as a whole, once under a key.

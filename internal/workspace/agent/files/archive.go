@@ -80,27 +80,34 @@ func (a *Archive) add(ctx context.Context, w *tar.Writer, at, name string) error
 	return nil
 }
 
+// entriesAtOnce bounds the memory for a directory.
+const entriesAtOnce = 1000
+
 func (a *Archive) addDirectory(ctx context.Context, w *tar.Writer, at, name string, info fs.FileInfo) error {
 	d, err := a.dir.root.OpenFile(at, os.O_RDONLY|syscall.O_DIRECTORY|openQuietly, 0)
 	if err != nil {
 		return unreadable(w, name, err)
 	}
-	entries, err := d.ReadDir(-1)
-	closeRead(d)
-	if err != nil {
-		return unreadable(w, name, err)
-	}
+	defer closeRead(d)
 	header := &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()),
 		ModTime: info.ModTime()}
 	if err := w.WriteHeader(header); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if err := a.add(ctx, w, path.Join(at, e.Name()), path.Join(name, e.Name())); err != nil {
-			return err
+	for {
+		entries, err := d.ReadDir(entriesAtOnce)
+		for _, e := range entries {
+			if err := a.add(ctx, w, path.Join(at, e.Name()), path.Join(name, e.Name())); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return unreadable(w, name, err)
 		}
 	}
-	return nil
 }
 
 // addFile writes as much of a file as it has at first. A command may write it meanwhile.
@@ -115,15 +122,46 @@ func (a *Archive) addFile(w *tar.Writer, at, name string) error {
 	if err := w.WriteHeader(header); err != nil {
 		return err
 	}
-	_, err = io.CopyN(w, file, info.Size())
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%q has become shorter while it was read", at)
+	content := &padded{from: file, left: info.Size()}
+	if _, err := io.Copy(w, content); err != nil {
+		return err
 	}
-	return err
+	if content.err != nil {
+		return unreadable(w, name, fmt.Errorf("it has become shorter while it was read, or cannot be read: %w", content.err))
+	}
+	return nil
 }
 
-// unreadable writes an entry that says why it could not be read.
+// padded reads so many bytes, and zeros in the place of those that it cannot read: the archive goes on with the next
+// file.
+type padded struct {
+	from io.Reader
+	left int64
+	err  error
+}
+
+// Read implements io.Reader.
+func (r *padded) Read(p []byte) (n int, err error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), r.left)]
+	if r.err == nil {
+		n, r.err = r.from.Read(p)
+	}
+	if r.err != nil && n == 0 {
+		clear(p)
+		n = len(p)
+	}
+	r.left -= int64(n)
+	return n, nil
+}
+
+// unreadable writes an entry that says why it could not be read. What was removed meanwhile is left out.
 func unreadable(w *tar.Writer, name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name,
 		PAXRecords: map[string]string{protocol.ArchiveError: explain(name, err).Error()}})
 }

@@ -95,3 +95,17 @@ func TestArchiveNamesWhatCannotBeRead(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestArchiveGoesOnAfterAFileThatShrinks(t *testing.T) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	check.OK(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 5}))
+	content := &padded{from: strings.NewReader("abc"), left: 5}
+	_, err := io.Copy(w, content)
+	check.OK(t, err)
+	check.OK(t, w.Close())
+	check.Equal(t, "content", map[string]string{"a": "0 0 abc\x00\x00"}, entries(t, &out))
+	if !errors.Is(content.err, io.EOF) {
+		t.Errorf("got %v", content.err)
+	}
+}

@@ -4,8 +4,9 @@
 // Package server serves the requests of package protocol to generation pods.
 //
 // A request has a service-account token of a generation pod of this namespace, and names the chat that the workspace is
-// bound to. Those for changes have one of the gateway, which gets no other answer. The first binding never changes.
-// While it cannot be read, all requests are refused. The number, the size and the time of requests are bounded.
+// bound to. Those for changes and for copies of files have one of the gateway, which gets no other answer. The first
+// binding never changes. While it cannot be read, all requests are refused. The number, the size and the time of
+// requests are bounded.
 //
 // Logs have no token and no content of a request. Errors are cleaned before they are logged.
 package server
@@ -76,9 +77,9 @@ type Server struct {
 	atWork, waiting limit.Limiter
 	// sessions limits commands with a session, and large the bodies in memory.
 	sessions, large limit.Limiter
-	// reviews limits requests for changes, which git answers.
-	reviews limit.Limiter
-	routes  http.Handler
+	// reviews limits requests for changes, which git answers, and archives those for copies, which slow readers hold.
+	reviews, archives limit.Limiter
+	routes            http.Handler
 }
 
 const (
@@ -88,6 +89,8 @@ const (
 	maxWaiting = 256
 	// maxSessions is more MCP servers than the chats of a family use at once.
 	maxSessions = 32
+	// maxArchives is how many people copy files at once.
+	maxArchives = 8
 	// maxLarge bounds the memory for contents and edits: each takes up to 16 MiB several times.
 	maxLarge = 4
 )
@@ -104,7 +107,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{options: o, files: opened, binding: &binding{file: filepath.Join(o.State, "binding.json")},
 		atWork: limit.New(maxAtWork), waiting: limit.New(maxWaiting),
-		sessions: limit.New(maxSessions), large: limit.New(maxLarge), reviews: limit.New(1)}
+		sessions: limit.New(maxSessions), large: limit.New(maxLarge), reviews: limit.New(1),
+		archives: limit.New(maxArchives)}
 	if s.binding.chat, s.binding.err = readBinding(s.binding.file); s.binding.err != nil {
 		o.Log.Error("The workspace's binding cannot be read: refusing all requests", "error", s.binding.err)
 	}
@@ -195,6 +199,8 @@ func (s *Server) limiterOf(r *http.Request) (limit.Limiter, error) {
 			s.sessions.Size)
 	case isReview(r):
 		return s.reviews, full
+	case r.URL.Path == treePath && r.Method == http.MethodGet:
+		return s.archives, full
 	case strings.HasPrefix(r.URL.Path, processesPath) && r.URL.Query().Has("wait"):
 		return s.waiting, full
 	}

@@ -57,14 +57,16 @@ export class ChatActions {
       const last = message ?? status?.history?.head;
       if (!last) throw new Error('The chat has no messages to continue from.');
       const own = spec.workspace ?? await this.classWorkspace(status?.chatClass?.name);
-      const workspace = storedWorkspace(own, status?.workspace?.podTemplateRef);
-      const copies = workspace && await chosen('Continue in another chat', 'Copy the files of the workspace', 'Continue');
-      if (copies === null) return undefined;
-      const needed = spec.workspace || own?.podTemplateSelector; // A class may allow no other than its own.
+      const stored = storedWorkspace(own, status?.workspace?.podTemplateRef);
+      const workspace = stored || (spec.workspace?.podTemplateRef && spec.workspace);
+      const wanted = workspace && await chosen('Continue in another chat', stored ? 'Copy the files of the workspace'
+        : 'With a workspace of the same template. The files are not in a volume and cannot be copied', 'Continue');
+      if (wanted === null) return undefined;
+      const named = wanted && (spec.workspace || own.podTemplateSelector); // A class may allow no other than its own.
       const name = newName(this.chat.slice(0, 180));
-      const { settings, omitted } = forkSettings(copies ? { ...spec, workspace: undefined } : spec);
-      await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, ...(copies && needed && { workspace }),
-        fork: { chat: this.chat, message: last, ...(copies && { workspace: 'Copy' }) } } });
+      const { settings, omitted } = forkSettings(wanted ? { ...spec, workspace: undefined } : spec);
+      await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, ...(named && { workspace }),
+        fork: { chat: this.chat, message: last, ...(wanted && stored && { workspace: 'Copy' }) } } });
       toast(omitted.length ? `The fork has the settings of the chat, but not: ${omitted.map(plain).join(', ')}.` : 'The fork has the settings of the chat.');
       return name;
     });

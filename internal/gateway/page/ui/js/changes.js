@@ -55,7 +55,8 @@ export class Changes {
   }
 
   #others(found) {
-    return found.files?.length > 0 && el('section', {}, el('h3', {}, 'Outside of Git repositories'), ...this.#files('', found));
+    return found.files?.length > 0 && el('section', {}, el('h3', {}, 'Outside of Git repositories'),
+      !found.repositories?.length && button('Save as patch', () => this.#save(''), { class: 'quiet' }), ...this.#files('', found));
   }
 
   #files(within, { files = [], omitted = 0 }) {

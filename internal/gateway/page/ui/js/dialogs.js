@@ -70,17 +70,18 @@ export async function newChat(namespace, created, given = {}) {
   const mode = choice(...MODES);
   const system = kept(el('textarea', { rows: 3 }), `${key}/system`);
   const prompts = el('div', { class: 'row prompts', role: 'group', 'aria-label': 'First messages' });
-  const template = text('a PodTemplate, such as go', { maxlength: 253, list: 'templates' });
-  const templates = el('datalist', { id: 'templates' });
+  const template = el('select', {}, el('option', { value: '' }, 'default'));
+  const keeps = el('input', { type: 'checkbox' });
+  const storage = el('label', { class: 'check', hidden: true }, keeps, ' Keep its files in a volume, also when it stops');
+  template.addEventListener('change', () => { storage.hidden = !template.value; });
   const allow = text('all, or names such as execute, read_file');
   const approval = text('none, or names such as execute, k8s_*');
   const wrong = el('p', { class: 'warning', role: 'alert' });
   const submit = el('button', { class: 'primary' }, 'Begin');
   const madeUp = newName('chat');
   const form = el('form', { method: 'dialog' }, el('label', {}, 'First message', prompt), prompts, el('label', {}, 'Class', klass), about,
-    el('label', {}, 'Model', model), el('label', {}, 'Name', name),
-    el('details', {}, el('summary', {}, 'More settings'), el('label', {}, 'System prompt', system), el('label', {}, 'Workspace', template), templates,
-      el('label', {}, 'Tools', allow), el('label', {}, 'Tools whose calls wait for approval', approval),
+    el('label', {}, 'Model', model), el('label', {}, 'Workspace', template), storage, el('label', {}, 'Name', name),
+    el('details', {}, el('summary', {}, 'More settings'), el('label', {}, 'System prompt', system), el('label', {}, 'Tools', allow), el('label', {}, 'Tools whose calls wait for approval', approval),
       toolChoice({ Allow: allow, 'Ask first': approval }), el('label', {}, 'Mode', mode),
       el('label', {}, 'Effort', effort)), wrong,
     el('div', { class: 'row' }, submit, button('Cancel', () => shown.close())));
@@ -92,7 +93,7 @@ export async function newChat(namespace, created, given = {}) {
       ...(namesIn(approval).length && { approval: namesIn(approval) }) };
     return { prompt: prompt.value, ...(model.value && { modelConfigRef: { name: model.value } }),
       ...(klass.value && { chatClassName: klass.value }), ...(system.value.trim() && { systemPrompt: system.value }),
-      ...(template.value.trim() && { workspace: { podTemplateRef: { name: template.value.trim() } } }),
+      ...(template.value && { workspace: { podTemplateRef: { name: template.value, ...(keeps.checked && { storage: {} }) } } }),
       ...(Object.keys(tools).length && { tools }), ...(mode.value && { mode: mode.value }),
       ...(effort.value && { reasoningEffort: effort.value }) };
   };
@@ -116,7 +117,7 @@ export async function newChat(namespace, created, given = {}) {
   prompt.addEventListener('keydown', (event) => onEnter(event, () => form.requestSubmit()));
   options(model, namespace, 'modelConfigs', (one) => [one.model && `${one.name}: ${one.model}, ${one.provider}`,
     one.default && '(default)', one.ready === false && '(not ready)']);
-  options(templates, namespace, 'templates', (one) => [`${one.name}:`, one.description]);
+  options(template, namespace, 'templates', (one) => [one.description ? `${one.name}:` : one.name, one.description]);
   const classes = options(klass, namespace, 'chatClasses', () => []);
   const describe = async () => {
     const found = (await classes).find((one) => (klass.value ? one.name === klass.value : one.default));
