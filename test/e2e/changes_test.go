@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/check"
 )
@@ -55,7 +57,14 @@ func TestPeopleSeeWhatAModelChanged(t *testing.T) {
 	content, err = os.ReadFile(copied)
 	check.OK(t, err)
 	check.Equal(t, "copied content", "one\ntwo\n", string(content))
-	w.ends(0, "cp", copied, "c:app/b.txt")
+	const forbidden = 4 // A chat user could change what a call runs after its approval.
+	w.ends(forbidden, "cp", copied, "c:app/b.txt")
+	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("admin"),
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "person", Namespace: w.ns}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-chat-admin"}})
+	w.eventually("an admin copies a file to the workspace", func() bool {
+		return w.plugin("cp", copied, "c:app/b.txt").Run() == nil
+	})
 	check.Equal(t, "names after a copy", "app/a.txt\napp/b.txt\nnote.txt\n", w.ends(0, "diff", "c", "--name-only"))
 
 	w.patch(w.workspace("c"), `{"spec": {"suspend": true}}`)

@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-// workspaceOf serves the workspace of the chat triage: one archive for each path, for the path raw as it is, and what was
-// put.
+// workspaceOf serves the workspace of the chat triage: one archive for each path, for the path raw as it is. It returns
+// what was put.
 func workspaceOf(t *testing.T, p *person, archives map[string][]tar.Header, raw ...[]byte) (url string,
 	put map[string]string) {
 	t.Helper()
