@@ -6,6 +6,7 @@ package page
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"parley.dev/parley/test/kit/browser"
 )
@@ -25,6 +26,55 @@ func TestHeaderOfCodeIsWhole(t *testing.T) {
 		pictured(p, "", "header of code "+scheme)
 		if !browser.Eval[bool](p, fmt.Sprintf(within, ".code .bar > *", ".code .bar")) {
 			t.Errorf("%s: the header of the code is cut", scheme)
+		}
+	}
+}
+
+// passing lets a test move the clock of the page on, and says whether its clocks run.
+const passing = `{ const now = Date.now, begin = window.setInterval, end = window.clearInterval;
+	let ahead = 0;
+	Date.now = () => now() + ahead;
+	window.pass = (ms) => { ahead += ms; };
+	window.setInterval = (does, after) => { const id = begin(does, after);
+		if (after === 1000) window.runs = id;
+		return id; };
+	window.clearInterval = (id) => { if (id === window.runs) window.runs = 0; end(id); }; }`
+
+func TestAgesInTheListMove(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("news", "Waiting", "Answered", fields{"since": time.Now()}))
+	p := browser.Open(t, browser.Start(t), s.url, passing, hides)
+	p.Sees("#chats .age", "s")
+	p.Do("pass(120000)")
+	p.Sees("#chats .age", "2m")
+	p.Do("hide(true)")
+	p.Until("a hidden page has no clock", "runs === 0")
+	p.Do("pass(120000)")
+	p.Do("hide(false)")
+	p.Sees("#chats .age", "4m")
+}
+
+func TestListUsesItsRoomAndRowsKeepHeight(t *testing.T) {
+	s := newStage(t)
+	var rows []map[string]any
+	for i := range 30 {
+		// Half of them have changed since the page was opened.
+		rows = append(rows, summary(fmt.Sprintf("write-a-small-greeting-script-%d", i), "Waiting", "Answered",
+			fields{"since": time.Now().Add(time.Duration(i%2*2-1) * time.Hour)}))
+	}
+	s.list(rows...)
+	p := browser.Open(t, browser.Start(t), s.url)
+	p.Until("half are unread", "document.querySelectorAll('#chats .unread').length === 15")
+	for _, width := range []int64{1280, 320} {
+		p.Look("light", width, 720)
+		pictured(p, "", fmt.Sprintf("a full list %d", width))
+		heights := browser.Eval[int](p, `new Set([...document.querySelectorAll('#chats a')].map((e) => e.offsetHeight)).size`)
+		if heights != 1 {
+			t.Errorf("%d wide: rows have %d heights", width, heights)
+		}
+		if room := browser.Eval[float64](p, `document.querySelector('#side footer').getBoundingClientRect().top -
+			document.querySelector('#chats').getBoundingClientRect().bottom`); room > 16 {
+			t.Errorf("%d wide: %v are left below the list", width, room)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import { keepFocus } from './focus.js';
 import { Inbox } from './inbox.js';
 import { help, listen } from './keys.js';
 import { ChatList } from './list.js';
-import { tick } from './notices.js';
+import { runClock } from './notices.js';
 import { Notifier, setUpNotifications } from './notify.js';
 import { isPinned } from './pins.js';
 import { Search } from './search.js';
@@ -244,7 +244,8 @@ function wire() {
   document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); byId('compose').focus(); });
   window.addEventListener('hashchange', route);
   window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length || unsaved()) event.preventDefault(); });
-  setInterval(tick, 1000);
+  document.addEventListener('visibilitychange', runClock);
+  runClock();
 }
 
 /** @param {string} message of what does not answer */

@@ -136,7 +136,7 @@ export class ChatList {
     else row.link.removeAttribute('aria-current');
     fill(row.link, el('span', { class: 'top' }, el('span', { class: 'title', dir: 'auto' }, pinned ? '★ ' : '', title,
       unread ? el('span', { class: 'sr' }, ', unread') : null),
-      el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
+      el('span', { class: 'age', 'data-since': chat.since }, chat.since ? ago(chat.since) : '')),
     el('span', { class: 'top' }, el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
       el('span', { class: 'meta' }, [chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
         ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · '))),

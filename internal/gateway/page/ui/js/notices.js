@@ -54,8 +54,23 @@ function warned({ status }) {
 }
 
 /** Lets the clocks of the page run. */
-export function tick() {
+function tick() {
   const now = Date.now();
-  for (const at of document.querySelectorAll('[data-until]')) at.textContent = countdown(Date.parse(at.dataset.until) - now);
-  for (const at of document.querySelectorAll('[data-since]')) at.textContent = span(now - Date.parse(at.dataset.since));
+  for (const at of document.querySelectorAll('[data-until]')) say(at, countdown(Date.parse(at.dataset.until) - now));
+  for (const at of document.querySelectorAll('[data-since]')) say(at, span(now - Date.parse(at.dataset.since)));
+}
+
+/** A long list has many ages, which hardly ever change: the same words would be laid out again. */
+function say(at, words) {
+  if (at.textContent !== words) at.textContent = words;
+}
+
+let clock = 0;
+
+/** Ticks while somebody sees the page. */
+export function runClock() {
+  clearInterval(clock);
+  if (document.hidden) return;
+  tick();
+  clock = setInterval(tick, 1000);
 }
