@@ -5,6 +5,7 @@ package page
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -76,5 +77,33 @@ func TestListUsesItsRoomAndRowsKeepHeight(t *testing.T) {
 			document.querySelector('#chats').getBoundingClientRect().bottom`); room > 16 {
 			t.Errorf("%d wide: %v are left below the list", width, room)
 		}
+	}
+}
+
+func TestComposerStaysInViewDuringEdit(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", append(asks(waitsFor("p1", "execute", fields{"command": "sh greet.sh world"})),
+		event{"queue_update", fields{"queue": []fields{{"name": "m-9", "preview": "And in French"}}}})...)
+	s.answer("PUT "+chats+"/triage/messages/m-9/hold", http.StatusOK, fields{"metadata": fields{"annotations": fields{
+		"parley.dev/hold-until": "12:05"}}})
+	s.answer("GET "+chats+"/triage/messages/m-9", http.StatusOK, fields{"metadata": fields{"uid": "u1", "generation": 1,
+		"resourceVersion": "5"}, "spec": fields{"content": "And in French"}})
+	p := s.opened(t)
+	p.Look("light", 1280, 720)
+	p.Click("#queue button", "Edit")
+	p.Sees("#queue .editor", "It keeps its place")
+	if !browser.Eval[bool](p, fmt.Sprintf(within, ".editor", "#below")) {
+		t.Error("the editor opens out of view")
+	}
+	for _, size := range [][2]int64{{1280, 720}, {320, 640}, {640, 430}} {
+		p.Look("light", size[0], size[1])
+		p.Do("document.querySelector('.editor').scrollIntoView({block: 'nearest'})")
+		pictured(p, "", fmt.Sprintf("a queued message is edited %d", size[0]))
+		for inner, outer := range map[string]string{"#composer select, #composer .primary, #compose": "main", ".editor": "#below"} {
+			if !browser.Eval[bool](p, fmt.Sprintf(within, inner, outer)) {
+				t.Errorf("%v: %s is out of %s", size, inner, outer)
+			}
+		}
+		p.HasNoBarrier(axe)
 	}
 }
