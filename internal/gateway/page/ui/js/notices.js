@@ -4,7 +4,7 @@
 // How the turn stands, where that is not plain from the transcript: errors with their advice, retries, what is waited for.
 
 import { el } from './dom.js';
-import { countdown, safe, span } from './text.js';
+import { countdown, readable, safe, span } from './text.js';
 import { standing } from './words.js';
 
 /** @param {HTMLElement} root @param {import('./story.js').Story} story */
@@ -47,10 +47,11 @@ function waits({ present: status }) {
     safe(wait?.message ?? status.message ?? '')));
 }
 
-/** What replies are made without. @returns {HTMLElement[]} */
+/** What replies are made without, and who else reads them. @returns {HTMLElement[]} */
 function warned({ status }) {
-  return (status?.warnings ?? []).map((warning) => el('div', { class: 'notice warn' },
-    el('h3', {}, `${safe(warning.type)}: ${safe(warning.reason)}`), el('p', {}, safe(warning.message ?? ''))));
+  return (status?.warnings ?? []).map((warning) => (warning.type === 'Shared' ? el('p', { class: 'notice' }, readable(warning.message))
+    : el('div', { class: 'notice warn' },
+      el('h3', {}, `${safe(warning.type)}: ${safe(warning.reason)}`), el('p', {}, safe(warning.message ?? '')))));
 }
 
 /** Lets the clocks of the page run. */
