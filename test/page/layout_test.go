@@ -107,3 +107,13 @@ func TestComposerStaysInViewDuringEdit(t *testing.T) {
 		p.HasNoBarrier(axe)
 	}
 }
+
+func TestOneCallIsAnnouncedAsOne(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Go."), status("Running", "Generating", 1, nil))
+	p := s.opened(t)
+	p.Sees("#chat-standing", "writes")
+	s.chat("triage", asks(waitsFor("p1", "execute", fields{"command": "make"}))[1:]...)
+	p.Sees("#approvals h3", "left, then it is cancelled")
+	p.Until("it is said", "document.getElementById('announcer').textContent === 'A call waits for you.'")
+}

@@ -18,6 +18,9 @@ const REASONS = {
   Restoring: 'is being restored',
 };
 
+/** @param {number} count */
+export const callsWait = (count) => (count === 1 ? 'A call waits for you' : `${count} calls wait for you`);
+
 /** @param {{phase?: string, reason?: string}} chat */
 export function standing(chat) {
   return REASONS[chat.reason] ?? clipped(chat.reason ?? chat.phase ?? 'new', 60);
