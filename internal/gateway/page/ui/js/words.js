@@ -18,6 +18,8 @@ const REASONS = {
   Restoring: 'is being restored',
 };
 
+export const SIGNED_OUT = 'You are signed out.';
+
 /** @param {number} count */
 export const callsWait = (count) => (count === 1 ? 'A call waits for you' : `${count} calls wait for you`);
 
