@@ -25,7 +25,7 @@ func evil(n int) string {
 // innocent is what the page must be however hostile the texts on it are: nothing has run, nothing is an element that
 // texts have made, no link leads to a script, nothing is reordered, and all fits.
 const innocent = `JSON.stringify({ran: window.hacked ?? 0,
-	made: document.querySelectorAll(':is(#transcript, #chats, #below, #chat-head, #family, #toasts, dialog) '
+	made: document.querySelectorAll(':is(#transcript, #chats, #below, #composer, #chat-head, #family, #toasts, dialog) '
 		+ ':is(img, script, svg, iframe, style)').length,
 	led: [...document.querySelectorAll('a')].map((a) => a.href).filter((to) => !/^https?:/.test(to)),
 	reordered: [document.title, ...[...document.body.querySelectorAll('*')].filter((e) => e.checkVisibility())

@@ -164,6 +164,18 @@ func TestAKeyThatIsRefusedLosesNothing(t *testing.T) {
 	p.Sees("#queue li", "Still here")
 }
 
+func TestWhoIsSignedOutIsToldSo(t *testing.T) {
+	s := newStage(t)
+	p := s.opened(t)
+	p.Answer("*/mode.json", `{"login": "token"}`)
+	p.Do("sessionStorage.removeItem('parley.key')")
+	p.Reload()
+	p.Sees("#sign-in", "Use a token")
+	p.Sees("#connection", "You are signed out.")
+	p.Sees("#list-empty", "You are signed out.")
+	p.Gone("#connection", "Trying again")
+}
+
 // paint opens chat NAME from the list, and reports in milliseconds when a frame has shown its newest question.
 const paint = `(async () => { const began = performance.now();
 	document.querySelector('#chats a[data-chat=%s]').click();

@@ -34,9 +34,10 @@ func TestShareDialogWritesTheReadersThatItShows(t *testing.T) {
 	p.Click("#chats a", "triage")
 	p.Click("#menu-button", "⋯")
 	p.Click("#menu button", "Share")
-	p.Sees(".readers li", "User jane⟨U+202E⟩, ended 23 Nov 2026")
+	p.Sees(".readers li", "User jane⟨U+202E⟩, ended 23 November 2026")
 	p.Sees(".readers li", "ServiceAccount bot of namespace prod, no end")
-	p.Sees("dialog [role=status]", "Readable by ServiceAccount bot")
+	p.Sees("dialog [role=status]", "This chat can be read by ServiceAccount bot")
+	p.Sees("dialog", "Whoever may read the chats of the namespace can read this one as well.")
 	p.Gone("dialog button", "Copy link")
 	p.Until("the name has the focus", "document.activeElement.matches('dialog input')")
 
@@ -50,7 +51,7 @@ func TestShareDialogWritesTheReadersThatItShows(t *testing.T) {
 	p.Click("dialog button", "Save")
 	p.Sees("dialog [role=alert]", "Add the name")
 	p.Click("dialog button", "Add")
-	p.Sees(".readers li", "Group ops, until 24 Nov 2026")
+	p.Sees(".readers li", "Group ops, until 24 November 2026 at 12:10")
 	p.Sees("dialog [role=status]", "Not saved yet.")
 	p.Gone("dialog [role=alert]", "Add the name")
 	hasNoBarrier(p)
@@ -68,7 +69,7 @@ func TestShareDialogWritesTheReadersThatItShows(t *testing.T) {
 	p.Click("dialog button", "Save")
 	p.Sees("dialog [role=status]", "has not changed access yet")
 	s.answer(read, http.StatusOK, shared(3, "Readable by ServiceAccount bot, Group ops", bot, ops))
-	p.Sees("dialog [role=status]", "Readable by ServiceAccount bot, Group ops")
+	p.Sees("dialog [role=status]", "This chat can be read by ServiceAccount bot, Group ops.")
 }
 
 func TestShareDialogKeepsChangesOfOthers(t *testing.T) {
@@ -93,5 +94,24 @@ func TestShareDialogKeepsChangesOfOthers(t *testing.T) {
 	p.Sees(".readers li", "ServiceAccount bot")
 	if n := s.times("PATCH " + chats + "/triage"); n != 0 {
 		t.Errorf("the chat was changed %d times", n)
+	}
+}
+
+func TestReadersOfAChatAreNoWarning(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, fields{"warnings": []fields{
+		{"type": "Shared", "reason": "Shared", "message": "Readable by User oidc:mia until 2026-11-28T16:41:04Z, Group ops"}}}))
+	s.answer("GET "+chats+"/triage", http.StatusOK, shared(3, ""))
+	p := s.opened(t)
+	p.Sees("#notices .notice:not(.warn, .bad)",
+		"This chat can be read by User oidc:mia until 28 November 2026 at 16:41, Group ops.")
+	p.Gone("#notices", "Shared")
+	hasNoBarrier(p)
+	pictured(p, "", "readers below the transcript")
+	p.Click("#menu-button", "⋯")
+	p.Click("#menu button", "Share")
+	p.Sees(".readers li", "No one")
+	if !browser.Eval[bool](p, "getComputedStyle(document.querySelector('.readers li')).listStyleType === 'none'") {
+		t.Error("an empty list has a mark outside of the margin")
 	}
 }

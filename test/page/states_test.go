@@ -107,7 +107,7 @@ var states = []state{
 		call("p1", "execute", fields{"command": "kubectl apply -f cni.yaml", "workdir": "/repo"}),
 		call("p2", "open_ticket", fields{"title": "CNI down"}), call("p3", "ask_user_question", fields{})),
 		status("RequiresAction", "RequiresAction", 9, nil), pending),
-		sees: map[string]string{"#approvals h3": "3 calls wait for you 10:05", "#approvals pre.wrap": `"workdir": "/repo"`,
+		sees: map[string]string{"#approvals h3": "3 calls wait for you 10:05 left, then they are cancelled", "#approvals pre.wrap": `"workdir": "/repo"`,
 			"#approvals pre.term": "kubectl apply -f cni.yaml",
 			"#approvals fieldset": "tonight", "#approvals h4": "open_ticket needs a result",
 			"details.call[data-state=waits]": "waits for people"},

@@ -68,6 +68,8 @@ func TestOnlyResultsCountAsDone(t *testing.T) {
 		assistant(3, text("Some of it is done.")), status("Waiting", "Answered", 4, nil))
 	p := s.opened(t)
 	p.Sees(".work > summary", "Ran 1 command, 1 failed, 1 denied, 1 not run, 1 without a result · ")
+	p.Click(".work > summary", "1 denied")
+	p.Sees("details.call[data-state=denied] .state", "denied, 1.3 s")
 }
 
 func TestNotesAndSummariesKeepTurnWhole(t *testing.T) {

@@ -15,7 +15,7 @@ func TestPersonSignsInOnThePage(t *testing.T) {
 	s := startSite(t, nil)
 	s.allow()
 	p := browser.Open(t, browser.Start(t, browser.AnyCertificate), s.url+"/ui/#/"+s.namespace+"/none")
-	p.Sees("#sign-in", "you are not signed in")
+	p.Sees("#sign-in", "You are not signed in")
 	p.Click("#sign-in button", "Sign in")
 	p.Sees("label", "Username")
 	p.Type("#username", "test-user@127.0.0.1")
@@ -44,7 +44,9 @@ func TestPersonSignsInOnThePage(t *testing.T) {
 	p.Click("#account", "oidc:id1")
 	p.Sees("dialog li", "oidc:readers")
 	p.Click("dialog button", "Sign out")
-	p.Sees("#sign-in", "you are not signed in")
+	p.Sees("#sign-in", "You are not signed in")
+	p.Sees("#connection", "You are signed out.")
+	p.Sees("#list-empty", "You are signed out.")
 	p.Do("document.querySelector('#sign-in details').open = true")
 	s.ahead.Store(0)
 	cluster.Account(t, s.namespace, "someone")
@@ -53,7 +55,7 @@ func TestPersonSignsInOnThePage(t *testing.T) {
 	p.Sees("#account", "system:serviceaccount:"+s.namespace+":someone")
 	p.Click("#account", "someone")
 	p.Click("dialog button", "Sign out")
-	p.Sees("#sign-in", "you are not signed in")
+	p.Sees("#sign-in", "You are not signed in")
 }
 
 // newChat creates a chat of this name on the page.

@@ -13,7 +13,7 @@ import { keepFocus } from './focus.js';
 import { Inbox } from './inbox.js';
 import { help, listen } from './keys.js';
 import { ChatList } from './list.js';
-import { tick } from './notices.js';
+import { runClock } from './notices.js';
 import { Notifier, setUpNotifications } from './notify.js';
 import { isPinned } from './pins.js';
 import { Search } from './search.js';
@@ -21,6 +21,7 @@ import { begin, hasToken, known, remember, resume, signInAtProvider, signOut, us
 import { plain } from './text.js';
 import { themes } from './theme.js';
 import { Usage } from './usage.js';
+import { SIGNED_OUT } from './words.js';
 
 /** @type {ChatList|null} */
 let list = null;
@@ -60,15 +61,21 @@ function place() {
   return { namespace: namespace || '', chat: chat || '', message: message || '' };
 }
 
+/** Says something above all of the page. @param {string} words */
+function warn(words) {
+  byId('connection').hidden = false;
+  byId('connection').textContent = words;
+}
+
 /** Says whether the streams are there. */
 function connection(which) {
   return (state, why) => {
+    if (why?.status === 401) return; // It is not tried again before the person has signed in, of which unknown() tells.
     if (state === 'lost') lost.add(which);
     else lost.delete(which);
-    const banner = byId('connection');
-    banner.hidden = lost.size === 0;
     const words = why?.message ? `Not connected: ${why.message}` : 'Not connected.';
-    if (lost.size > 0) banner.textContent = `${words} Trying again; what you type is kept.`;
+    byId('connection').hidden = lost.size === 0;
+    if (lost.size > 0) warn(`${words} Trying again; what you type is kept.`);
   };
 }
 
@@ -244,13 +251,13 @@ function wire() {
   document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); byId('compose').focus(); });
   window.addEventListener('hashchange', route);
   window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length || unsaved()) event.preventDefault(); });
-  setInterval(tick, 1000);
+  document.addEventListener('visibilitychange', runClock);
+  runClock();
 }
 
 /** @param {string} message of what does not answer */
 function waiting(message) {
-  byId('connection').hidden = false;
-  byId('connection').textContent = `Not connected: ${plain(message)}. Trying again; what you type is kept.`;
+  warn(`Not connected: ${plain(message)}. Trying again; what you type is kept.`);
 }
 
 /** The button of the account, where the gateway knows who has signed in. */
@@ -274,18 +281,20 @@ let resuming = null;
 /** Signs in again. What waits for another credential continues then. @param {string} message */
 async function unknown(message) {
   if (login === 'link') {
-    byId('connection').hidden = false;
-    byId('connection').textContent = `${message}. What you typed stays here: copy it before you close this tab.`;
+    warn(`${message}. What you typed stays here: copy it before you close this tab.`);
     return;
   }
   const given = (token, keep) => { use(token, keep); authenticated(); };
   if (login === 'token') {
+    warn(SIGNED_OUT);
     signIn(message, given);
     return;
   }
   if (byId('sign-in')) return;
   const why = hasToken() ? message : await resumed();
-  if (why) signIn(why, given, { open: signInAtProvider, resume: async () => await resumed() === '' });
+  if (!why) return;
+  warn(SIGNED_OUT);
+  signIn(why, given, { open: signInAtProvider, resume: async () => await resumed() === '' });
 }
 
 /** Resumes the session once for all who ask at the same time. @returns {Promise<string>} why not */

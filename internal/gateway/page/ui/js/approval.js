@@ -11,6 +11,7 @@ import { diff } from './diff.js';
 import { keep, kept } from './drafts.js';
 import { link, markdown } from './markdown.js';
 import { countdown, parsed, plain } from './text.js';
+import { callsWait } from './words.js';
 
 const CAUSES = {
   ToolChanged: 'Its server says something else of this tool than before.',
@@ -45,8 +46,9 @@ export class ApprovalPanel {
       ? { ...call, input: inputOf(call.id) || call.input } : call));
     const clients = calls.filter((call) => call.kind === 'Client');
     const others = calls.filter((call) => call.kind !== 'Client');
-    this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,
-      el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now())), ' left'),
+    this.root.append(el('h3', {}, `${callsWait(calls.length)} `,
+      el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now())),
+      calls.length === 1 ? ' left, then it is cancelled' : ' left, then they are cancelled'),
     ...others.map((call) => this.#call(call)), clients.length ? this.#results(clients) : '');
   }
 

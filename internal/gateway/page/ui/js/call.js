@@ -13,10 +13,10 @@ const MOST = 30_000;
 
 const STATES = {
   writing: 'is being written', called: 'is next', waits: 'waits', running: 'runs', ok: 'done', failed: 'failed',
-  none: 'has no result',
+  denied: 'denied', none: 'has no result',
 };
 
-const MARKS = { writing: '…', called: '…', waits: '?', running: '●', ok: '✓', failed: '✗', none: '–' };
+const MARKS = { writing: '…', called: '…', waits: '?', running: '●', ok: '✓', failed: '✗', denied: '✗', none: '–' };
 
 export class CallCard {
   /**
@@ -91,8 +91,9 @@ export class CallCard {
   }
 }
 
-/** @param {{result?: string, isError?: boolean}} call that has a result @returns {'ok'|'failed'} */
+/** @param {{result?: string, isError?: boolean, decision?: any}} call that has a result @returns {'ok'|'failed'|'denied'} */
 export function outcome(call) {
+  if (call.decision?.decision === 'Deny') return 'denied';
   const result = parsed(call.result);
   return call.isError || result?.success === false ? 'failed' : 'ok';
 }

@@ -19,7 +19,7 @@ import { Story } from './story.js';
 import { follow } from './stream.js';
 import { clipped, money, safe, tokens } from './text.js';
 import { Transcript } from './transcript.js';
-import { mark, standing } from './words.js';
+import { callsWait, mark, standing } from './words.js';
 
 /** How many messages the stream begins with; older ones come when they are looked for. */
 const LAST = 200;
@@ -92,7 +92,7 @@ export class ChatView {
     const { status, waiting, failure } = this.story;
     if (!status || before.phase === undefined || before.phase === status.phase) return;
     if (!this.story.busy) this.changes.refresh();
-    if (waiting) announce(`${waiting.toolCalls.length} calls wait for you.`);
+    if (waiting) announce(`${callsWait(waiting.toolCalls.length)}.`);
     else if (failure) announce(`The turn failed: ${safe(failure.reason)}.`);
     else if (status.phase === 'Waiting') announce('The reply is complete.');
   }

@@ -90,7 +90,9 @@ export async function edit(at, of, failed) {
   });
   for (const child of rest) child.hidden = true;
   at.append(form);
-  if (!of.restored || [document.body, byId('transcript')].includes(document.activeElement)) field.focus();
+  if (of.restored && ![document.body, byId('transcript')].includes(document.activeElement)) return;
+  field.focus();
+  form.scrollIntoView({ block: 'nearest' }); // The focus brings only the field into view.
 }
 
 /**

@@ -11,7 +11,7 @@ import { isPinned } from './pins.js';
 import { isUnread, markSeen } from './seen.js';
 import { follow } from './stream.js';
 import { ago, clipped, dayOf, money, plain } from './text.js';
-import { mark, standing } from './words.js';
+import { mark, SIGNED_OUT, standing } from './words.js';
 
 export class ChatList {
   /** @param {string} namespace @param {{changed: () => void, state: Function, link: (chat: string) => string, menu: Function}} page */
@@ -21,7 +21,12 @@ export class ChatList {
     this.stop = follow(`${inNamespace(namespace)}/chats?watch`, {
       events: (list) => { for (const event of list) this.#apply(event); onFrame(this.draw); this.page.changed(); },
       staysAwake: notificationsEnabled,
-      state: (state, why) => { this.refused = state === 'refused' ? why : null; page.state(state, why); onFrame(this.draw); },
+      state: (state, why) => {
+        this.refused = state === 'refused' ? why : null;
+        this.signedOut = why?.status === 401;
+        page.state(state, why);
+        onFrame(this.draw);
+      },
     });
     byId('filter').oninput = (event) => { this.#filter(event.target.value); onFrame(this.draw); };
     byId('filter').onfocus = () => fill(byId('filters'), ...suggestions(this.chats.values()).map((value) => el('option', { value })));
@@ -97,6 +102,7 @@ export class ChatList {
   #empty(shown) {
     if (this.refused) return `The chats of ${this.namespace} cannot be listed: ${this.refused.message}`;
     if (shown > 0) return '';
+    if (this.signedOut) return SIGNED_OUT;
     if (!this.synced) return 'The chats are being read…';
     return this.filter ? 'No chat matches.' : 'There is no chat yet.';
   }
@@ -136,7 +142,7 @@ export class ChatList {
     else row.link.removeAttribute('aria-current');
     fill(row.link, el('span', { class: 'top' }, el('span', { class: 'title', dir: 'auto' }, pinned ? '★ ' : '', title,
       unread ? el('span', { class: 'sr' }, ', unread') : null),
-      el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
+      el('span', { class: 'age', 'data-since': chat.since }, chat.since ? ago(chat.since) : '')),
     el('span', { class: 'top' }, el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
       el('span', { class: 'meta' }, [chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
         ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · '))),

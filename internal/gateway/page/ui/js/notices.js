@@ -4,7 +4,7 @@
 // How the turn stands, where that is not plain from the transcript: errors with their advice, retries, what is waited for.
 
 import { el } from './dom.js';
-import { countdown, safe, span } from './text.js';
+import { countdown, readable, safe, span } from './text.js';
 import { standing } from './words.js';
 
 /** @param {HTMLElement} root @param {import('./story.js').Story} story */
@@ -47,15 +47,31 @@ function waits({ present: status }) {
     safe(wait?.message ?? status.message ?? '')));
 }
 
-/** What replies are made without. @returns {HTMLElement[]} */
+/** What replies are made without, and who else reads them. @returns {HTMLElement[]} */
 function warned({ status }) {
-  return (status?.warnings ?? []).map((warning) => el('div', { class: 'notice warn' },
-    el('h3', {}, `${safe(warning.type)}: ${safe(warning.reason)}`), el('p', {}, safe(warning.message ?? ''))));
+  return (status?.warnings ?? []).map((warning) => (warning.type === 'Shared' ? el('p', { class: 'notice' }, readable(warning.message))
+    : el('div', { class: 'notice warn' },
+      el('h3', {}, `${safe(warning.type)}: ${safe(warning.reason)}`), el('p', {}, safe(warning.message ?? '')))));
 }
 
 /** Lets the clocks of the page run. */
-export function tick() {
+function tick() {
   const now = Date.now();
-  for (const at of document.querySelectorAll('[data-until]')) at.textContent = countdown(Date.parse(at.dataset.until) - now);
-  for (const at of document.querySelectorAll('[data-since]')) at.textContent = span(now - Date.parse(at.dataset.since));
+  for (const at of document.querySelectorAll('[data-until]')) say(at, countdown(Date.parse(at.dataset.until) - now));
+  for (const at of document.querySelectorAll('[data-since]')) say(at, span(now - Date.parse(at.dataset.since)));
+}
+
+/** A long list has many ages, which hardly ever change: the same words would be laid out again. */
+function say(at, words) {
+  if (at.textContent !== words) at.textContent = words;
+}
+
+let clock = 0;
+
+/** Ticks while somebody sees the page. */
+export function runClock() {
+  clearInterval(clock);
+  if (document.hidden) return;
+  tick();
+  clock = setInterval(tick, 1000);
 }

@@ -6,7 +6,7 @@
 import { ask, ofChat } from './api.js';
 import { dialog } from './dialogs.js';
 import { button, copyButton, el, fill } from './dom.js';
-import { plain } from './text.js';
+import { fully, plain, readable } from './text.js';
 
 const HOUR = 3600e3;
 const PERIODS = [['1 hour', HOUR], ['1 day', 24 * HOUR], ['1 week', 7 * 24 * HOUR], ['no end', 0]];
@@ -25,9 +25,10 @@ export class Share {
     const form = el('form', { method: 'dialog' }, el('label', {}, 'Kind', this.kind), el('label', {}, 'Name', this.name),
       el('label', {}, 'For how long', this.period), el('div', { class: 'row' }, el('button', {}, 'Add')));
     form.addEventListener('submit', (event) => { event.preventDefault(); this.#add(); });
-    this.shown = dialog(`Share ${plain(name)}`, el('p', {}, 'Readers see the chat, its sub-chats and all messages.'), this.list,
-      this.state, form, this.failure, el('div', { class: 'row' }, button('Save', ({ target }) => this.#save(target), { class: 'primary' }),
-        link && copyButton('Copy link', () => link, 'Copy link'), button('Close', () => this.shown.close())));
+    this.shown = dialog(`Share ${plain(name)}`, el('p', {}, 'Readers see the chat, its sub-chats and all messages. '
+      + 'Whoever may read the chats of the namespace can read this one as well.'), this.list, this.state, form, this.failure,
+    el('div', { class: 'row' }, button('Save', ({ target }) => this.#save(target), { class: 'primary' }),
+      link && copyButton('Copy link', () => link, 'Copy link'), button('Close', () => this.shown.close())));
     this.name.focus();
     this.#read(chat);
   }
@@ -72,7 +73,7 @@ export class Share {
   #observe({ metadata, status }) {
     const shared = status?.conditions?.find(({ type }) => type === 'Shared');
     const current = status?.observedGeneration >= metadata.generation && shared?.reason !== 'Sharing';
-    this.report = current ? plain(shared?.message) : 'The operator has not changed access yet.';
+    this.report = current ? readable(shared?.message) : 'The operator has not changed access yet.';
     this.#draw();
     clearTimeout(this.timer);
     const timer = this.timer = current ? 0 : setTimeout(async () => {
@@ -91,8 +92,7 @@ export class Share {
   }
 
   #describe({ kind, name, namespace = this.namespace, until }) {
-    const time = until && new Date(until).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
-    const end = !until ? 'no end' : `${Date.parse(until) > Date.now() ? 'until' : 'ended'} ${time}`;
+    const end = !until ? 'no end' : `${Date.parse(until) > Date.now() ? 'until' : 'ended'} ${fully(until)}`;
     return `${kind} ${plain(name)}${kind === 'ServiceAccount' ? ` of namespace ${plain(namespace)}` : ''}, ${end}`;
   }
 }

@@ -51,6 +51,14 @@ export function when(at) {
   return time.toDateString() === new Date().toDateString() ? clock.format(time) : day.format(time);
 }
 
+/** @param {string} at @returns {string} the time with its day and year, as it may be far ahead */
+export const fully = (at) => new Date(at).toLocaleString(undefined, { dateStyle: 'long', timeStyle: 'short' });
+
+/** Who can read a chat, in a sentence with times of this place. @param {string} [message] of condition Shared */
+export function readable(message) {
+  return plain(message).replace(/^Readable by (.*)$/s, 'This chat can be read by $1.').replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, fully);
+}
+
 /** @param {string} at @returns {string} how long ago that was, in one unit */
 export function ago(at) {
   return span(Date.now() - Date.parse(at));

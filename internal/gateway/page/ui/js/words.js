@@ -18,6 +18,11 @@ const REASONS = {
   Restoring: 'is being restored',
 };
 
+export const SIGNED_OUT = 'You are signed out.';
+
+/** @param {number} count */
+export const callsWait = (count) => (count === 1 ? 'A call waits for you' : `${count} calls wait for you`);
+
 /** @param {{phase?: string, reason?: string}} chat */
 export function standing(chat) {
   return REASONS[chat.reason] ?? clipped(chat.reason ?? chat.phase ?? 'new', 60);

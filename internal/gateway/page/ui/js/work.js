@@ -33,8 +33,8 @@ function callsOf(messages) {
       if (toolCall) calls.push({ toolCall, end: toolCall.refusal ? 'not run' : 'without a result' });
       const call = toolResult && calls.findLast((one) => one.toolCall.id === toolResult.id);
       if (!call || call.toolCall.refusal) continue;
-      if (decisions?.some(({ id, decision }) => id === toolResult.id && decision === 'Deny')) call.end = 'denied';
-      else call.end = outcome({ result: toolResult.output, isError: toolResult.isError }) === 'ok' ? '' : 'failed';
+      const end = outcome({ result: toolResult.output, isError: toolResult.isError, decision: decisions?.find(({ id }) => id === toolResult.id) });
+      call.end = end === 'ok' ? '' : end;
     }
   }
   return calls;
