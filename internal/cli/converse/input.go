@@ -120,7 +120,7 @@ var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
 // aim has the input answer a call, replace a message, or be a message. What was typed for something else is kept.
 func (m *model) aim(at target) tea.Cmd {
 	m.composer.keepDraft()
-	m.browsing, m.pane.selected = false, ""
+	m.endSelection()
 	cmd := m.requests.add(m.composer.endHold())
 	m.setTarget(at)
 	m.composer.showDraft()
@@ -219,7 +219,7 @@ func (m *model) editQueued() tea.Cmd {
 	}
 	message := it.queued
 	if m.composer.target.queued != nil && m.composer.target.queued.Name == message {
-		m.browsing, m.pane.selected = false, ""
+		m.endSelection()
 		return nil
 	}
 	return func() tea.Msg {

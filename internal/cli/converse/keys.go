@@ -29,6 +29,8 @@ func keysLine(m *model) string {
 		return "Enter answers call " + m.composer.target.call.ID + ", Esc returns"
 	case m.composer.target.queued != nil:
 		return "Enter changes the queued message, Esc returns"
+	case m.question != nil:
+		return "y decides, n returns"
 	case m.browsing:
 		return "Up, Down select, Enter opens, a approves, d denies, r answers, e edits"
 	}
@@ -56,10 +58,12 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 		switch {
 		case m.list.open:
 			return m.choose(m.list.press(name))
+		case m.question != nil:
+			return m.answer(k, name)
 		case name == "ctrl+l":
 			return openList(m.ctx, m.actions)
 		case m.browsing:
-			return m.browse(name)
+			return m.browse(k, name)
 		}
 		return m.edit(k, name, before)
 	}
@@ -151,24 +155,28 @@ func (m *model) escape(before string) tea.Cmd {
 	return nil
 }
 
-// browse handles a key while items are selected.
-func (m *model) browse(name string) tea.Cmd {
+// browse handles a key while items are selected. Text that is no command is typed.
+func (m *model) browse(k tea.KeyPressMsg, name string) tea.Cmd {
 	m.notice = ""
 	switch name {
 	case "ctrl+d":
 		return m.leave()
-	case "up", "k", "shift+tab":
+	case "up", "shift+tab":
 		m.pane.move(-1)
-	case "down", "j", "tab":
+	case "down", "tab":
 		m.pane.move(1)
-	case "esc", "i":
-		m.browsing, m.pane.selected = false, ""
+	case "esc":
+		m.endSelection()
 	case "enter", "space":
 		m.pane.toggle()
 	case "a", "d", "r":
 		return m.judge(name)
 	case "e":
 		return m.editQueued()
+	default:
+		if k.Text != "" {
+			return m.typeText(k, name)
+		}
 	}
 	return nil
 }
@@ -182,12 +190,12 @@ func (m *model) judge(name string) tea.Cmd {
 	call, need := *it.pending, render.NeedOf(it.pending)
 	switch {
 	case name == "d" && need != render.NeedsResult:
-		return m.decide(call, v1beta1.DecisionDeny, "")
+		m.ask(&call, v1beta1.DecisionDeny)
 	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput:
 	case !m.pane.wasRead(it):
 		m.notice = "[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]"
 	case name == "a":
-		return m.decide(call, v1beta1.DecisionApprove, "")
+		m.ask(&call, v1beta1.DecisionApprove)
 	default:
 		return m.aim(target{call: &call})
 	}

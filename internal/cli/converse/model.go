@@ -38,6 +38,8 @@ type model struct {
 	turn     turn
 	// browsing is true while keys are for the items.
 	browsing bool
+	// question is what a key has to be confirmed for; nil if nothing is asked.
+	question *confirmation
 
 	// warned is the key that was pressed once and acts when it is pressed again.
 	warned string
@@ -132,7 +134,8 @@ func act(m *model, msg tea.Msg) (cmd tea.Cmd) {
 		m.pane.noteRead()
 		m.shownPane().wheel(msg.Button)
 	case tea.PasteMsg:
-		if !m.browsing && !m.list.open && !m.leaving {
+		if !m.list.open && !m.leaving {
+			m.endSelection()
 			m.notice = cmp.Or(m.composer.paste(msg.Content), m.notice)
 		}
 	default:
@@ -232,9 +235,13 @@ func (m *model) shownPane() *pane {
 func (m *model) layout() {
 	m.composer.input.SetWidth(m.width)
 	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
+	height := 1
+	if m.typing() {
+		height = m.composer.input.Height()
+	}
 	notice := noticeLines(m.notice, m.width, m.height/3)
 	for _, p := range []*pane{&m.pane, &m.list.pane} {
-		p.resize(m.width, m.height-m.composer.input.Height()-2-len(notice))
+		p.resize(m.width, m.height-height-2-len(notice))
 	}
 	m.screen = append(m.shownPane().window(), notice...)
 	m.screen = append(m.screen, statusLine(m), faintStyle.Render(clip(keysLine(m), m.width)))
@@ -267,9 +274,9 @@ func statusLine(m *model) string {
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
-	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + m.composer.input.View())
+	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + inputView(m))
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	if c := m.composer.input.Cursor(); c != nil && !m.browsing && !m.list.open {
+	if c := m.composer.input.Cursor(); c != nil && m.typing() {
 		c.Y += len(m.screen)
 		v.Cursor = c
 	}

@@ -153,6 +153,8 @@ var (
 	keyE     = tea.KeyPressMsg{Code: 'e', Text: "e"}
 	keyD     = tea.KeyPressMsg{Code: 'd', Text: "d"}
 	keyR     = tea.KeyPressMsg{Code: 'r', Text: "r"}
+	keyN     = tea.KeyPressMsg{Code: 'n', Text: "n"}
+	keyY     = tea.KeyPressMsg{Code: 'y', Text: "y"}
 )
 
 // shown is the screen without styles, and without spaces at the ends of lines.
@@ -350,7 +352,7 @@ func TestApprovalNeedsTheWholeCallRead(t *testing.T) {
 	s.shows("▎  c1 (execute):", "read the call to its end first")
 	s.press(pageDown, keyA)
 	check.Equal(t, "asked before the end", 0, len(s.does.asked))
-	s.press(pageDown, pageDown, pageDown, keyA)
+	s.press(pageDown, pageDown, pageDown, keyA, keyY)
 	s.shows(`rm x"`, "▎[call c1 (execute) was approved]")
 	check.Equal(t, "asked", "Approve "+call.Digest+" ", strings.Join(s.does.asked, ","))
 }
@@ -377,7 +379,7 @@ func TestCallIsPaintedWholeOrNotApproved(t *testing.T) {
 				Input: `{"command":"` + filler + `; rm"}`}))
 			s.press(tab)
 			seen := strings.Contains(s.painted(), "rm")
-			s.press(keyA)
+			s.press(keyA, keyY)
 			if approved := len(s.does.asked) > 0; approved && !seen || !approved && width == 80 {
 				t.Errorf("%s at width %d: rm is on the screen: %v, approved: %v", name, width, seen, approved)
 			}
@@ -399,7 +401,7 @@ func TestChangedOrResizedCallIsReadAgain(t *testing.T) {
 		s.takes(waits(v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval, Input: long}))
 		s.press(tab, pageDown, pageDown, pageDown, pageDown)
 		do(s)
-		s.press(keyA)
+		s.press(keyA, keyY)
 		check.Equal(t, name, 0, len(s.does.asked))
 	}
 }
@@ -420,7 +422,7 @@ func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
 	s.does.err = nil
 	s.press(tab, keyR)
 	s.shows("▎> x", "Enter answers call c1")
-	s.press(enter, tab, keyD)
+	s.press(enter, tab, keyD, keyY)
 	check.Equal(t, "asked", strings.Join([]string{"Approve " + call.Digest + " x", "Approve " + call.Digest + " x",
 		"Deny " + call.Digest + " "}, ","), strings.Join(s.does.asked, ","))
 }
@@ -469,7 +471,9 @@ func TestTextThatInputCannotShowIsNotEdited(t *testing.T) {
 		s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
 		s.types("a draft")
 		s.press(tab, keyE)
-		s.shows("edit it with kubectl chat edit\n▎… triage q]", "\n▎> a draft")
+		s.shows("edit it with kubectl chat edit\n▎… triage q]")
+		s.press(esc)
+		s.shows("\n▎> a draft")
 		check.Equal(t, "held", 0, len(s.does.held))
 	}
 }

@@ -103,13 +103,19 @@ func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
 	a.Press("PageDown")
 	a.Press("PageDown", "PageDown", "PageDown")
 	a.Sees(`rm -r /"`, call.Digest[len(call.Digest)-6:])
-	eventually(t, "the call was shown for a while, and is approved", func() bool {
-		a.Press("x") // The notice goes.
+	asked := "▎Approve call call_2 (current_time "
+	eventually(t, "the call was shown for a while, and a asks", func() bool {
+		a.Press("Left") // The notice goes.
 		eventually(t, "the notice is gone", func() bool { return !strings.Contains(a.Screen(), "read the call") })
 		a.Press("a")
-		eventually(t, "a is refused or done", func() bool {
-			return p.decisions() > 0 || strings.Contains(a.Screen(), "read the call")
+		eventually(t, "a is refused or asks", func() bool {
+			return strings.Contains(a.Screen(), asked) || strings.Contains(a.Screen(), "read the call")
 		})
+		return strings.Contains(a.Screen(), asked)
+	})
+	check.Equal(t, "decisions before the answer", 0, p.decisions())
+	eventually(t, "the question was shown for a while, and is answered", func() bool {
+		a.Press("y")
 		return p.decisions() > 0
 	})
 	made := p.approval()
@@ -118,7 +124,7 @@ func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
 	made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
 	p.updateStatus(made)
 	a.Sees("▎[call call_2 (current_time) was approved]")
-	a.Press("C-d")
+	a.Press("x", "C-u", "C-d") // A y may have come after the answer, and is text.
 	a.Ends(exitDone)
 }
 

@@ -1,0 +1,94 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/check"
+)
+
+// greets is a call that waits for approval.
+func greets() v1beta1.PendingToolCall {
+	return v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval,
+		Input: `{"command":"sh greet.sh world"}`}
+}
+
+func TestSelectModeHasNoPrompt(t *testing.T) {
+	s := newScreen(t)
+	s.takes(waits(greets()))
+	s.types("two")
+	s.press(tea.KeyPressMsg{Code: 'j', Mod: tea.ModCtrl})
+	s.types("lines")
+	for range 2 {
+		s.shows("\n▎> two\n▎> lines")
+		s.press(tab)
+		s.shows("e edits\n▎[select mode: Esc returns to typing; letters are commands]")
+		check.Equal(t, "prompts", 0, strings.Count(s.shown(), "▎>"))
+		check.Equal(t, "lines", s.height, strings.Count(s.shown(), "\n")+1)
+		s.press(esc)
+	}
+}
+
+func TestTextInSelectModeReachesTheInput(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*screen)
+		want string
+	}{
+		"letters":            {func(s *screen) { s.types("please list the files") }, "a draft: please list the files"},
+		"letters of editors": {func(s *screen) { s.types("just is") }, "a draft: just is"},
+		"a paste":            {func(s *screen) { s.Update(tea.PasteMsg{Content: "and list"}) }, "a draft: and list"},
+		"a paste after a question": {func(s *screen) {
+			s.press(keyA)
+			s.Update(tea.PasteMsg{Content: "and list"})
+		}, "a draft: and list"},
+		"a letter after a question": {func(s *screen) { s.types("dx") }, "a draft: x"},
+	} {
+		s := newScreen(t)
+		s.takes(waits(greets()))
+		s.types("a draft: ")
+		s.press(tab)
+		c.do(s)
+		s.shows("\n▎> "+c.want, "Enter sends")
+		check.Equal(t, name, c.want, s.composer.input.Value())
+		check.Equal(t, name+": asked", 0, len(s.does.asked))
+	}
+}
+
+// Security (a person at a terminal): cannot decide about a call with a letter of a text.
+func TestDecisionIsAskedFor(t *testing.T) {
+	for key, decision := range map[tea.KeyPressMsg]string{keyA: "Approve", keyD: "Deny"} {
+		for _, no := range []tea.KeyPressMsg{keyN, esc, down} {
+			s := newScreen(t)
+			s.takes(waits(greets()))
+			s.press(tab, key)
+			s.shows("y decides, n returns\n▎" + decision + " call c1 ($ sh greet.sh world)? y/n")
+			s.press(no)
+			s.shows("select mode")
+			check.Equal(t, "asked", 0, len(s.does.asked))
+			s.press(key, keyY)
+			s.shows("▎[call c1 (execute) was ")
+			check.Equal(t, "asked", []string{decision + " " + greetsDigest() + " "}, s.does.asked)
+		}
+	}
+}
+
+func greetsDigest() string {
+	call := greets()
+	return call.CallDigest()
+}
+
+func TestLongQuestionIsAskedInOneLine(t *testing.T) {
+	s := newScreen(t)
+	call := greets()
+	call.Input = `{"command":"` + strings.Repeat("true; ", 40) + `"}`
+	s.takes(waits(call))
+	s.press(tab, keyA)
+	s.shows("\n▎Approve call c1 ($ true; true;", "…)? y/n")
+	check.Equal(t, "lines", s.height, strings.Count(s.shown(), "\n")+1)
+}
