@@ -157,7 +157,7 @@ func (m *model) escape(before string) tea.Cmd {
 
 // browse handles a key while items are selected. Text that is no command is typed.
 func (m *model) browse(k tea.KeyPressMsg, name string) tea.Cmd {
-	m.notice = ""
+	m.notice = nil
 	switch name {
 	case "ctrl+d":
 		return m.leave()
@@ -193,7 +193,7 @@ func (m *model) judge(name string) tea.Cmd {
 		m.ask(&call, v1beta1.DecisionDeny)
 	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput:
 	case !m.pane.wasRead(it):
-		m.notice = "[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]"
+		m.say("[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]")
 	case name == "a":
 		m.ask(&call, v1beta1.DecisionApprove)
 	default:
@@ -205,7 +205,8 @@ func (m *model) judge(name string) tea.Cmd {
 // decide decides about a call. An input that is refused returns to the line, as the answer to that call.
 func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) tea.Cmd {
 	return m.requests.add(func() outcome {
-		return outcome{words: "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]",
+		words := "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]"
+		return outcome{words: []string{words},
 			err: m.actions.Decide(m.ctx, call, decision, input), text: input, target: target{call: &call}}
 	})
 }

@@ -43,8 +43,8 @@ type model struct {
 
 	// warned is the key that was pressed once and acts when it is pressed again.
 	warned string
-	// notice is what became of the last key, and lost why the chat is out of reach.
-	notice string
+	// notice holds lines about what became of the last key, and lost why the chat is out of reach.
+	notice []string
 	lost   error
 	// leaving is true once the program ends with the last request.
 	leaving bool
@@ -91,7 +91,7 @@ func listen(ctx context.Context, arrivals <-chan arrival) tea.Cmd {
 // outcome is what became of a request.
 type outcome struct {
 	// words describe what was done, and err why it was not.
-	words string
+	words []string
 	err   error
 	// text returns to the input after an error, for what it was. name is that of its message.
 	name, text string
@@ -136,7 +136,9 @@ func act(m *model, msg tea.Msg) (cmd tea.Cmd) {
 	case tea.PasteMsg:
 		if !m.list.open && !m.leaving {
 			m.endSelection()
-			m.notice = cmp.Or(m.composer.paste(msg.Content), m.notice)
+			if notice := m.composer.paste(msg.Content); notice != "" {
+				m.say(notice)
+			}
 		}
 	default:
 		if !m.browsing {
@@ -170,7 +172,7 @@ func (m *model) event(e stream.Event) error {
 	for _, u := range updates {
 		m.turn.observe(u)
 		if reset, ok := u.(*client.Reset); ok {
-			m.notice = "[" + render.ResetWords(reset) + "]"
+			m.say("[" + render.ResetWords(reset) + "]")
 		}
 		m.transcript.take(u)
 	}
@@ -199,7 +201,9 @@ func (m *model) finish(o outcome) (next tea.Cmd) {
 // showOutcome shows what became of a request. A person stays where a text returns to the input.
 func (m *model) showOutcome(o outcome) {
 	if o.err == nil {
-		m.notice = cmp.Or(o.words, m.notice)
+		if len(o.words) > 0 {
+			m.notice = o.words
+		}
 		return
 	}
 	if m.leaving && m.ended == nil && !o.interrupts {
@@ -207,7 +211,7 @@ func (m *model) showOutcome(o outcome) {
 		m.setTarget(m.composer.target)
 	}
 	m.turn.forget(o.name)
-	m.notice = fmt.Sprintf("kubectl chat: %v", o.err)
+	words := fmt.Sprintf("kubectl chat: %v", o.err)
 	switch {
 	case o.text == "":
 	case m.composer.input.Value() == "" && m.composer.target == target{}:
@@ -217,10 +221,11 @@ func (m *model) showOutcome(o outcome) {
 		m.composer.drafts[cmp.Or(o.target.key(), o.name)] = o.text
 	case o.target.call != nil:
 		m.composer.drafts[o.target.key()] = o.text
-		m.notice += "; r at the call shows what you wrote"
+		words += "; r at the call shows what you wrote"
 	default:
-		m.notice += "; arrow up shows what you wrote"
+		words += "; arrow up shows what you wrote"
 	}
+	m.say(words)
 }
 
 // shownPane is the list of chats while that is open, else the conversation.
@@ -247,9 +252,12 @@ func (m *model) layout() {
 	m.screen = append(m.screen, statusLine(m), faintStyle.Render(clip(keysLine(m), m.width)))
 }
 
-func noticeLines(notice string, width, most int) (lines []string) {
-	if notice != "" {
-		lines = own(terminal.Mark+terminal.EscapeLine(notice), width, wrap)
+// say shows lines about what became of the last key.
+func (m *model) say(lines ...string) { m.notice = lines }
+
+func noticeLines(notice []string, width, most int) (lines []string) {
+	for _, line := range notice {
+		lines = append(lines, own(terminal.Mark+terminal.EscapeLine(line), width, wrap)...)
 	}
 	return lines[:min(len(lines), most)]
 }

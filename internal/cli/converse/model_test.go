@@ -54,8 +54,8 @@ func (r *recorder) Decide(_ context.Context, call v1beta1.PendingToolCall, d v1b
 	return r.record("%s %s %s", d, call.Digest, input)
 }
 
-func (r *recorder) Command(_ context.Context, name, argument string) (string, error) {
-	return name + " is done", r.record("%s %s", name, argument)
+func (r *recorder) Command(_ context.Context, name, argument string) ([]string, error) {
+	return []string{name + " is done", "a remark\nof it"}, r.record("%s %s", name, argument)
 }
 
 func (r *recorder) Read(_ context.Context, name string) (*v1beta1.ChatMessage, error) {
@@ -429,18 +429,19 @@ func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
 
 func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 	s := newScreen(t)
-	for _, text := range []string{"/model large", "/compact", "/mode", "/clear now", "/etc", "/tmp/x is full", "/help"} {
+	for _, text := range []string{"/model large", "/compact", "/mode", "/clear now", "/etc", "/tmp/x is full", "/fork",
+		"/fork second", "/help"} {
 		s.types(text)
 		s.press(enter)
 		if text == "/compact" {
-			s.shows("▎[compact is done]")
+			s.shows("\n▎[compact is done]\n▎[a remark of it]\n▎triage: ")
 		}
 		if text == "/mode" {
 			s.shows("▎type /mode Plan|Explore|none")
 		}
 	}
-	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear,\n▎… /fork;")
-	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full", strings.Join(s.does.asked, ","))
+	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear, /fork\n▎… [NAME];")
+	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full,fork ,fork second", strings.Join(s.does.asked, ","))
 }
 
 func TestQueuedMessageIsEdited(t *testing.T) {
@@ -485,7 +486,7 @@ func TestChangedPasteIsNoted(t *testing.T) {
 		s.types("a draft")
 		s.press(tea.KeyPressMsg{Code: tea.KeyLeft})
 		s.Update(tea.PasteMsg{Content: text})
-		if noted := strings.Contains(s.notice, "the paste was changed"); noted != changed {
+		if noted := strings.Contains(strings.Join(s.notice, ""), "the paste was changed"); noted != changed {
 			t.Errorf("%.20q: notice %q, input %.30q", text, s.notice, s.composer.input.Value())
 		}
 	}
