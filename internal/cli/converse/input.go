@@ -220,11 +220,11 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 	return nil, true
 }
 
-// editQueued puts the selected message of the queue into the input.
-func (m *model) editQueued() tea.Cmd {
+// editQueued puts the selected message of the queue into the input. If something else is selected, the key is text.
+func (m *model) editQueued(k tea.KeyPressMsg, name string) tea.Cmd {
 	it := m.pane.selection()
 	if it == nil || it.queued == "" {
-		return nil
+		return m.typeText(k, name)
 	}
 	message := it.queued
 	if m.composer.target.queued != nil && m.composer.target.queued.Name == message {

@@ -170,9 +170,9 @@ func (m *model) browse(k tea.KeyPressMsg, name string) tea.Cmd {
 	case "enter", "space":
 		m.pane.toggle()
 	case "a", "d", "r":
-		return m.judge(name)
+		return m.judge(k, name)
 	case "e":
-		return m.editQueued()
+		return m.editQueued(k, name)
 	default:
 		if k.Text != "" {
 			return m.typeText(k, name)
@@ -181,17 +181,31 @@ func (m *model) browse(k tea.KeyPressMsg, name string) tea.Cmd {
 	return nil
 }
 
-// judge decides about the selected call. It is only approved or answered after the person has seen all of it.
-func (m *model) judge(name string) tea.Cmd {
-	it := m.pane.selection()
-	if it == nil || it.pending == nil {
-		return nil
+// judge decides about the waiting call that is selected, at any of its rows. If no call waits, the key is text.
+func (m *model) judge(k tea.KeyPressMsg, name string) tea.Cmd {
+	i := m.pane.waitingCall()
+	switch {
+	case i >= 0:
+		if m.pane.items[i].key != m.pane.selected {
+			m.pane.selectItem(i) // People see what they decide about.
+		}
+		return m.judgeCall(m.pane.items[i], name)
+	case m.pane.firstWaiting() < 0:
+		return m.typeText(k, name)
 	}
+	m.say("[the selected line waits for no decision: select a call that waits]")
+	return nil
+}
+
+// judgeCall decides about a call. It is only approved or answered after the person has seen all of it.
+func (m *model) judgeCall(it *item, name string) tea.Cmd {
 	call, need := *it.pending, render.NeedOf(it.pending)
 	switch {
 	case name == "d" && need != render.NeedsResult:
 		m.ask(&call, v1beta1.DecisionDeny)
-	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput:
+	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput,
+		need == render.NeedsResult:
+		m.say(hints[need])
 	case !m.pane.wasRead(it):
 		m.say("[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]")
 	case name == "a":

@@ -83,6 +83,48 @@ func greetsDigest() string {
 	return call.CallDigest()
 }
 
+func TestCallIsDecidedAtItsOwnRow(t *testing.T) {
+	s := newScreen(t)
+	waiting, other := greets(), greets()
+	other.ID = "c0"
+	var made []v1beta1.MessagePart
+	for _, call := range []v1beta1.PendingToolCall{other, waiting} {
+		made = append(made, v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{ID: call.ID,
+			Name: call.Name, Input: call.Input}})
+	}
+	s.takes(question(0, "greet"), reply(1, made...), waits(waiting))
+	s.press(tab, up, keyA)
+	s.shows("▎Approve call c1 ($ sh greet.sh world)? y/n")
+	s.press(keyN, tab, up, keyR)
+	s.shows("▎[needs approval: a approves, d denies]\n▎triage")
+	s.press(up, up, keyD)
+	s.shows("▎[the selected line waits for no decision: select a call that waits]", "select mode")
+	check.Equal(t, "asked", 0, len(s.does.asked))
+}
+
+func TestLettersWithoutUseAreText(t *testing.T) {
+	for _, text := range []string{"and", "do", "read", "explain"} {
+		s := newScreen(t)
+		s.takes(question(0, "why?"), reply(1, words("So.")))
+		s.press(tab)
+		s.types(text)
+		check.Equal(t, "input", text, s.composer.input.Value())
+	}
+}
+
+// Security (a hostile model): cannot have a call approved at a row that looks like it.
+func TestCallIsReadBeforeItsRowDecides(t *testing.T) {
+	s := newScreen(t)
+	call := greets()
+	call.Input = `{"command":"` + strings.Repeat(`true\n`, 60) + `"}`
+	s.takes(question(0, "greet"), reply(1, v1beta1.MessagePart{Type: v1beta1.PartToolCall,
+		ToolCall: &v1beta1.ToolCall{ID: "c1", Name: "execute", Input: call.Input}}), waits(call))
+	s.press(tab, up, keyA, keyY)
+	check.Equal(t, "asked", 0, len(s.does.asked))
+	s.press(esc, tab, up, keyA)
+	s.shows("▎  c1 (execute):", "▎[read the call to its end first")
+}
+
 func TestLongQuestionIsAskedInOneLine(t *testing.T) {
 	s := newScreen(t)
 	call := greets()
