@@ -202,7 +202,7 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 		for _, c := range commands {
 			words = append(words, strings.TrimSpace("/"+c.name+" "+c.argument))
 		}
-		m.say("[" + strings.Join(words, ", ") + "; the lowest line shows the keys]")
+		m.say("["+strings.Join(words, ", ")+"]", "[keys: "+strings.Join(typingKeys, ", ")+"]")
 	case i < 0:
 		return nil, false
 	case !commands[i].takes(argument):

@@ -5,12 +5,27 @@ package converse
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
 )
+
+// typingKeys are the keys of the input.
+var typingKeys = []string{"Enter sends", "Tab selects", "PgUp scrolls", "Esc Esc interrupts", "/help", "ctrl-D leaves"}
+
+// fitting joins entries of the line of keys. While they are too wide, it leaves out the next of those to drop.
+func fitting(width int, entries []string, drop ...string) string {
+	for len(drop) > 0 && lipgloss.Width(strings.Join(entries, ", ")) > width {
+		i := slices.Index(entries, drop[0])
+		entries, drop = slices.Concat(entries[:i], entries[i+1:]), drop[1:]
+	}
+	return strings.Join(entries, ", ")
+}
 
 // keysLine says which keys act now.
 func keysLine(m *model) string {
@@ -32,9 +47,10 @@ func keysLine(m *model) string {
 	case m.question != nil:
 		return "y decides, n returns"
 	case m.browsing:
-		return "Up, Down select, Enter opens, a approves, d denies, r answers, e edits"
+		return fitting(m.width, []string{"Up, Down select", "Enter opens", "a approves", "d denies", "r answers", "e edits"},
+			"e edits", "r answers", "Enter opens")
 	}
-	return "Enter sends, Tab selects, PgUp scrolls, Esc twice interrupts, ctrl-D leaves"
+	return fitting(m.width, typingKeys, "PgUp scrolls", "Esc Esc interrupts", "Tab selects", "/help")
 }
 
 // press handles a key.

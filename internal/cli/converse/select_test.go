@@ -125,6 +125,28 @@ func TestCallIsReadBeforeItsRowDecides(t *testing.T) {
 	s.shows("▎  c1 (execute):", "▎[read the call to its end first")
 }
 
+func TestKeyLineDropsTheLeastImportantFirst(t *testing.T) {
+	for width, want := range map[int]string{
+		80: "\nEnter sends, Tab selects, PgUp scrolls, Esc Esc interrupts, /help, ctrl-D leaves\n",
+		79: "\nEnter sends, Tab selects, Esc Esc interrupts, /help, ctrl-D leaves\n",
+		60: "\nEnter sends, Tab selects, /help, ctrl-D leaves\n",
+		30: "\nEnter sends, ctrl-D leaves\n",
+		20: "\nEnter sends, ctrl-D…\n",
+	} {
+		s := newScreen(t)
+		s.Update(tea.WindowSizeMsg{Width: width, Height: 24})
+		s.shows(want)
+	}
+	s := newScreen(t)
+	s.Update(tea.WindowSizeMsg{Width: 60, Height: 24})
+	s.press(tab)
+	s.shows("\nUp, Down select, Enter opens, a approves, d denies\n")
+	s.press(esc)
+	s.types("/help")
+	s.press(enter)
+	s.shows("PgUp scrolls", "Esc Esc")
+}
+
 func TestLongQuestionIsAskedInOneLine(t *testing.T) {
 	s := newScreen(t)
 	call := greets()
