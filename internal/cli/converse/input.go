@@ -45,7 +45,8 @@ type command struct{ name, argument string }
 
 // commands are those of the page.
 var commands = []command{
-	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""}, {"fork", "[NAME]"},
+	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""},
+	{"fork", "[NAME]"},
 }
 
 // takes reports whether the command takes an argument, or none if it is empty.

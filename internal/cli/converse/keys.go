@@ -16,7 +16,7 @@ import (
 )
 
 // typingKeys are the keys of the input.
-var typingKeys = []string{"Enter sends", "Tab selects", "PgUp scrolls", "Esc Esc interrupts", "/help", "ctrl-D leaves"}
+var typingKeys = []string{"Enter sends", "Tab selects", "PgUp scrolls", "Esc-Esc interrupts", "/help", "ctrl-D leaves"}
 
 // fitting joins entries of the line of keys. While they are too wide, it leaves out the next of those to drop.
 func fitting(width int, entries []string, drop ...string) string {
@@ -44,13 +44,19 @@ func keysLine(m *model) string {
 		return "Enter answers call " + m.composer.target.call.ID + ", Esc returns"
 	case m.composer.target.queued != nil:
 		return "Enter changes the queued message, Esc returns"
-	case m.question != nil:
-		return "y decides, n returns"
 	case m.browsing:
-		return fitting(m.width, []string{"Up, Down select", "Enter opens", "a approves", "d denies", "r answers", "e edits"},
-			"e edits", "r answers", "Enter opens")
+		return selectKeys(m)
 	}
-	return fitting(m.width, typingKeys, "PgUp scrolls", "Esc Esc interrupts", "Tab selects", "/help")
+	return fitting(m.width, typingKeys, "PgUp scrolls", "Esc-Esc interrupts", "Tab selects", "/help")
+}
+
+// selectKeys says which keys act in select mode.
+func selectKeys(m *model) string {
+	if m.question != nil {
+		return "y decides, n returns"
+	}
+	return fitting(m.width, []string{"Up, Down select", "Enter opens", "a approves", "d denies", "r answers", "e edits"},
+		"e edits", "r answers", "Enter opens")
 }
 
 // press handles a key.

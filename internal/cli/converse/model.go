@@ -201,9 +201,7 @@ func (m *model) finish(o outcome) (next tea.Cmd) {
 // showOutcome shows what became of a request. A person stays where a text returns to the input.
 func (m *model) showOutcome(o outcome) {
 	if o.err == nil {
-		if len(o.words) > 0 {
-			m.notice = o.words
-		}
+		m.say(o.words...)
 		return
 	}
 	if m.leaving && m.ended == nil && !o.interrupts {
@@ -252,8 +250,12 @@ func (m *model) layout() {
 	m.screen = append(m.screen, statusLine(m), faintStyle.Render(clip(keysLine(m), m.width)))
 }
 
-// say shows lines about what became of the last key.
-func (m *model) say(lines ...string) { m.notice = lines }
+// say shows lines about what became of the last key, if there are any.
+func (m *model) say(lines ...string) {
+	if len(lines) > 0 {
+		m.notice = lines
+	}
+}
 
 func noticeLines(notice []string, width, most int) (lines []string) {
 	for _, line := range notice {

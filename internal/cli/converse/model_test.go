@@ -440,8 +440,10 @@ func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 			s.shows("▎type /mode Plan|Explore|none")
 		}
 	}
-	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear, /fork\n▎… [NAME]]\n▎[keys: Enter sends, ")
-	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full,fork ,fork second", strings.Join(s.does.asked, ","))
+	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear, /fork\n▎… [NAME]]\n" +
+		"▎[keys: Enter sends, ")
+	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full,fork ,fork second",
+		strings.Join(s.does.asked, ","))
 }
 
 func TestQueuedMessageIsEdited(t *testing.T) {

@@ -203,7 +203,7 @@ func (p *pane) firstWaiting() int {
 	})
 }
 
-// waitingCall returns the index of the waiting call that is selected, or whose row in the reply is; -1 if there is none.
+// waitingCall returns the index of the waiting call that is selected, or its row in the reply; -1 if there is none.
 func (p *pane) waitingCall() int {
 	return slices.IndexFunc(p.items, func(it *item) bool {
 		return it.pending != nil && (it.key == p.selected || callKey(it.pending.ID) == p.selected)

@@ -127,8 +127,8 @@ func TestCallIsReadBeforeItsRowDecides(t *testing.T) {
 
 func TestKeyLineDropsTheLeastImportantFirst(t *testing.T) {
 	for width, want := range map[int]string{
-		80: "\nEnter sends, Tab selects, PgUp scrolls, Esc Esc interrupts, /help, ctrl-D leaves\n",
-		79: "\nEnter sends, Tab selects, Esc Esc interrupts, /help, ctrl-D leaves\n",
+		80: "\nEnter sends, Tab selects, PgUp scrolls, Esc-Esc interrupts, /help, ctrl-D leaves\n",
+		79: "\nEnter sends, Tab selects, Esc-Esc interrupts, /help, ctrl-D leaves\n",
 		60: "\nEnter sends, Tab selects, /help, ctrl-D leaves\n",
 		30: "\nEnter sends, ctrl-D leaves\n",
 		20: "\nEnter sends, ctrl-D…\n",
@@ -144,7 +144,7 @@ func TestKeyLineDropsTheLeastImportantFirst(t *testing.T) {
 	s.press(esc)
 	s.types("/help")
 	s.press(enter)
-	s.shows("PgUp scrolls", "Esc Esc")
+	s.shows("PgUp scrolls", "Esc-Esc")
 }
 
 func TestLongQuestionIsAskedInOneLine(t *testing.T) {
@@ -153,6 +153,6 @@ func TestLongQuestionIsAskedInOneLine(t *testing.T) {
 	call.Input = `{"command":"` + strings.Repeat("true; ", 40) + `"}`
 	s.takes(waits(call))
 	s.press(tab, keyA)
-	s.shows("\n▎Approve call c1 ($ true; true;", "…)? y/n")
+	s.shows("\n▎Approve call c1 ($ true; ", "…)? y/n")
 	check.Equal(t, "lines", s.height, strings.Count(s.shown(), "\n")+1)
 }
