@@ -147,6 +147,19 @@ func TestKeyLineDropsTheLeastImportantFirst(t *testing.T) {
 	s.shows("PgUp scrolls", "Esc-Esc")
 }
 
+// Security (a hostile model): cannot control a terminal or imitate its lines in the text of an opened call.
+func TestOpenedCallShowsItsTextsInLines(t *testing.T) {
+	s := newScreen(t)
+	input := `{"script":"cd x\n\u001b[2J\r\n▎[approved]\n\n\tend \"\\\\\n",` +
+		`"also":["1\n2","3"],"in":{"a\"b":"c"},"dir":"/\\t"}`
+	s.takes(question(0, "build"), reply(1, v1beta1.MessagePart{Type: v1beta1.PartToolCall,
+		ToolCall: &v1beta1.ToolCall{ID: "c1", Name: "run", Input: input}}))
+	s.press(tab, enter)
+	s.shows(strings.Join([]string{"▎| {", `▎|   "script":`, `▎|       cd x`, `▎|       \u001b[2J`,
+		`▎|       \u258e[approved]`, `▎|`, `▎|           end "\\`, `▎|   "also": [`, `▎|     -`, `▎|         1`, `▎|         2`,
+		`▎|     "3"`, `▎|   ],`, `▎|   "in": {`, `▎|     "a\"b": "c"`, `▎|   },`, `▎|   "dir": "/\\t"`, "▎| }"}, "\n"))
+}
+
 func TestLongQuestionIsAskedInOneLine(t *testing.T) {
 	s := newScreen(t)
 	call := greets()
