@@ -30,12 +30,12 @@ func (q *confirmation) line(width int) string {
 	return before + clip(what, width-lipgloss.Width(before+after)) + after
 }
 
-func (m *model) ask(call *v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision) {
+func ask(m *model, call *v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision) {
 	m.question = &confirmation{call: *call, decision: decision, since: m.pane.now()}
 }
 
 // answer handles a key while a question is asked. A y that comes as fast as the letters of a word decides nothing.
-func (m *model) answer(k tea.KeyPressMsg, name string) tea.Cmd {
+func answer(m *model, k tea.KeyPressMsg, name string) tea.Cmd {
 	q := m.question
 	if name == "y" && m.pane.now().Sub(q.since) < readTime {
 		return nil
@@ -45,20 +45,20 @@ func (m *model) answer(k tea.KeyPressMsg, name string) tea.Cmd {
 	case name == "y":
 		return m.decide(q.call, q.decision, "")
 	case name != "n" && k.Text != "":
-		return m.typeText(k, name)
+		return typeText(m, k, name)
 	}
 	return nil
 }
 
 // typing reports whether keys are text.
-func (m *model) typing() bool { return !m.browsing && !m.list.open }
+func typing(m *model) bool { return !m.browsing && !m.list.open }
 
 // endSelection returns to the input.
-func (m *model) endSelection() { m.browsing, m.pane.selected, m.question = false, "", nil }
+func endSelection(m *model) { m.browsing, m.pane.selected, m.question = false, "", nil }
 
 // typeText returns to the input with a key that is text.
-func (m *model) typeText(k tea.KeyPressMsg, name string) tea.Cmd {
-	m.endSelection()
+func typeText(m *model, k tea.KeyPressMsg, name string) tea.Cmd {
+	endSelection(m)
 	return m.edit(k, name, "")
 }
 
@@ -66,7 +66,7 @@ func (m *model) typeText(k tea.KeyPressMsg, name string) tea.Cmd {
 func inputView(m *model) string {
 	line := terminal.Mark + "[select mode: Esc returns to typing; letters are commands]"
 	switch {
-	case m.typing():
+	case typing(m):
 		return m.composer.input.View()
 	case m.question != nil && !m.list.open:
 		line = m.question.line(m.width)

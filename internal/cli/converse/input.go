@@ -127,7 +127,7 @@ var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
 // aim has the input answer a call, replace a message, or be a message. What was typed for something else is kept.
 func (m *model) aim(at target) tea.Cmd {
 	m.composer.keepDraft()
-	m.endSelection()
+	endSelection(m)
 	cmd := m.requests.add(m.composer.endHold())
 	m.setTarget(at)
 	m.composer.showDraft()
@@ -203,13 +203,13 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 		for _, c := range commands {
 			words = append(words, strings.TrimSpace("/"+c.name+" "+c.argument))
 		}
-		m.say("["+strings.Join(words, ", ")+"]", "[keys: "+strings.Join(typingKeys, ", ")+"]")
+		say(m, "["+strings.Join(words, ", ")+"]", "[keys: "+strings.Join(typingKeys, ", ")+"]")
 	case i < 0:
 		return nil, false
 	case !commands[i].takes(argument):
-		m.say(strings.TrimSpace("type /" + name + " " + commands[i].argument))
+		say(m, strings.TrimSpace("type /"+name+" "+commands[i].argument))
 	default:
-		m.say("[/" + name + " is being done]")
+		say(m, "[/"+name+" is being done]")
 		return m.requests.addInOrder(func() outcome {
 			lines, err := m.actions.Command(m.ctx, name, argument)
 			for i := range lines {
@@ -225,11 +225,11 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 func (m *model) editQueued(k tea.KeyPressMsg, name string) tea.Cmd {
 	it := m.pane.selection()
 	if it == nil || it.queued == "" {
-		return m.typeText(k, name)
+		return typeText(m, k, name)
 	}
 	message := it.queued
 	if m.composer.target.queued != nil && m.composer.target.queued.Name == message {
-		m.endSelection()
+		endSelection(m)
 		return nil
 	}
 	return func() tea.Msg {
@@ -250,7 +250,7 @@ func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
 	probe.SetWidth(m.width)
 	probe.SetValue(text)
 	if probe.Value() != text || terminal.Unmarked(printable.Escape(text)) != text {
-		m.say(fmt.Sprintf("[the input cannot show the text as it is: edit it with kubectl chat edit %s %s]", m.name,
+		say(m, fmt.Sprintf("[the input cannot show the text as it is: edit it with kubectl chat edit %s %s]", m.name,
 			read.Name))
 		return nil
 	}

@@ -81,7 +81,7 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 		case m.list.open:
 			return m.choose(m.list.press(name))
 		case m.question != nil:
-			return m.answer(k, name)
+			return answer(m, k, name)
 		case name == "ctrl+l":
 			return openList(m.ctx, m.actions)
 		case m.browsing:
@@ -188,7 +188,7 @@ func (m *model) browse(k tea.KeyPressMsg, name string) tea.Cmd {
 	case "down", "tab":
 		m.pane.move(1)
 	case "esc":
-		m.endSelection()
+		endSelection(m)
 	case "enter", "space":
 		m.pane.toggle()
 	case "a", "d", "r":
@@ -197,7 +197,7 @@ func (m *model) browse(k tea.KeyPressMsg, name string) tea.Cmd {
 		return m.editQueued(k, name)
 	default:
 		if k.Text != "" {
-			return m.typeText(k, name)
+			return typeText(m, k, name)
 		}
 	}
 	return nil
@@ -211,27 +211,27 @@ func (m *model) judge(k tea.KeyPressMsg, name string) tea.Cmd {
 		if m.pane.items[i].key != m.pane.selected {
 			m.pane.selectItem(i) // People see what they decide about.
 		}
-		return m.judgeCall(m.pane.items[i], name)
+		return judgeCall(m, m.pane.items[i], name)
 	case m.pane.firstWaiting() < 0:
-		return m.typeText(k, name)
+		return typeText(m, k, name)
 	}
-	m.say("[the selected line waits for no decision: select a call that waits]")
+	say(m, "[the selected line waits for no decision: select a call that waits]")
 	return nil
 }
 
 // judgeCall decides about a call. It is only approved or answered after the person has seen all of it.
-func (m *model) judgeCall(it *item, name string) tea.Cmd {
+func judgeCall(m *model, it *item, name string) tea.Cmd {
 	call, need := *it.pending, render.NeedOf(it.pending)
 	switch {
 	case name == "d" && need != render.NeedsResult:
-		m.ask(&call, v1beta1.DecisionDeny)
+		ask(m, &call, v1beta1.DecisionDeny)
 	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput,
 		need == render.NeedsResult:
-		m.say(hints[need])
+		say(m, hints[need])
 	case !m.pane.wasRead(it):
-		m.say("[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]")
+		say(m, "[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]")
 	case name == "a":
-		m.ask(&call, v1beta1.DecisionApprove)
+		ask(m, &call, v1beta1.DecisionApprove)
 	default:
 		return m.aim(target{call: &call})
 	}

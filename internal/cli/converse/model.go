@@ -135,9 +135,9 @@ func act(m *model, msg tea.Msg) (cmd tea.Cmd) {
 		m.shownPane().wheel(msg.Button)
 	case tea.PasteMsg:
 		if !m.list.open && !m.leaving {
-			m.endSelection()
+			endSelection(m)
 			if notice := m.composer.paste(msg.Content); notice != "" {
-				m.say(notice)
+				say(m, notice)
 			}
 		}
 	default:
@@ -172,7 +172,7 @@ func (m *model) event(e stream.Event) error {
 	for _, u := range updates {
 		m.turn.observe(u)
 		if reset, ok := u.(*client.Reset); ok {
-			m.say("[" + render.ResetWords(reset) + "]")
+			say(m, "["+render.ResetWords(reset)+"]")
 		}
 		m.transcript.take(u)
 	}
@@ -201,7 +201,7 @@ func (m *model) finish(o outcome) (next tea.Cmd) {
 // showOutcome shows what became of a request. A person stays where a text returns to the input.
 func (m *model) showOutcome(o outcome) {
 	if o.err == nil {
-		m.say(o.words...)
+		say(m, o.words...)
 		return
 	}
 	if m.leaving && m.ended == nil && !o.interrupts {
@@ -223,7 +223,7 @@ func (m *model) showOutcome(o outcome) {
 	default:
 		words += "; arrow up shows what you wrote"
 	}
-	m.say(words)
+	say(m, words)
 }
 
 // shownPane is the list of chats while that is open, else the conversation.
@@ -239,7 +239,7 @@ func (m *model) layout() {
 	m.composer.input.SetWidth(m.width)
 	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
 	height := 1
-	if m.typing() {
+	if typing(m) {
 		height = m.composer.input.Height()
 	}
 	notice := noticeLines(m.notice, m.width, m.height/3)
@@ -251,7 +251,7 @@ func (m *model) layout() {
 }
 
 // say shows lines about what became of the last key, if there are any.
-func (m *model) say(lines ...string) {
+func say(m *model, lines ...string) {
 	if len(lines) > 0 {
 		m.notice = lines
 	}
@@ -286,7 +286,7 @@ func statusLine(m *model) string {
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + inputView(m))
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	if c := m.composer.input.Cursor(); c != nil && m.typing() {
+	if c := m.composer.input.Cursor(); c != nil && typing(m) {
 		c.Y += len(m.screen)
 		v.Cursor = c
 	}

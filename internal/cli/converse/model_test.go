@@ -565,7 +565,8 @@ func TestCallsAndReasoningFoldToALine(t *testing.T) {
 			ToolResult: &v1beta1.ToolResult{ID: "c1", Name: "execute", Output: output}}}}}))
 	s.shows("▎▸ $ ls /tmp -> exit code 0 after 5ms\n")
 	s.press(tab, enter, up, enter)
-	s.shows("▎▾ reasoning\n▎| first\n▎| second\n▎▾ $ ls", "▎|   \"output\":\n▎|       a\n▎|       b\n▎|   \"exit_code\": 0,\n")
+	s.shows("▎▾ reasoning\n▎| first\n▎| second\n▎▾ $ ls",
+		"▎|   \"output\":\n▎|       a\n▎|       b\n▎|   \"exit_code\": 0,\n")
 }
 
 func TestLiveReplyBecomesTheCommittedOne(t *testing.T) {

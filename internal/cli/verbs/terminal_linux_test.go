@@ -114,17 +114,16 @@ func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
 		return strings.Contains(a.Screen(), asked)
 	})
 	check.Equal(t, "decisions before the answer", 0, p.decisions())
-	eventually(t, "the question was shown for a while, and is answered", func() bool {
-		a.Press("y")
-		return p.decisions() > 0
-	})
+	asks := time.Now()
+	eventually(t, "the question was shown for a while", func() bool { return time.Since(asks) > time.Second })
+	a.Press("y")
 	made := p.approval()
 	check.Equal(t, "approved", v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"},
 		ToolCallID: "call_2", Decision: v1beta1.DecisionApprove, Digest: call.Digest}, made.Spec)
 	made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
 	p.updateStatus(made)
 	a.Sees("▎[call call_2 (current_time) was approved]")
-	a.Press("x", "C-u", "C-d") // A y may have come after the answer, and is text.
+	a.Press("C-d")
 	a.Ends(exitDone)
 }
 
