@@ -7,7 +7,7 @@
 //   - transcript.go: makes items of the state of the chat.
 //   - item.go, markdown.go, wrap.go: render an item in lines of a width.
 //   - pane.go: shows the items that fit on the screen, and selects one.
-//   - model.go, keys.go, input.go, requests.go: the model of bubbletea.
+//   - model.go, keys.go, confirmation.go, input.go, requests.go: the model of bubbletea.
 package converse
 
 import (
@@ -36,8 +36,8 @@ type Chat interface {
 	Interrupt(ctx context.Context) error
 	// Decide decides about a call that the person has read: Approve, with the input that the call asks for, or Deny.
 	Decide(ctx context.Context, call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) error
-	// Command does what a command of commands says, and returns what it has done in words.
-	Command(ctx context.Context, name, argument string) (words string, err error)
+	// Command does what a command of commands says, and returns what it has done in lines of words.
+	Command(ctx context.Context, name, argument string) (lines []string, err error)
 	// Read reads a queued message, and Edit replaces its text unless someone has changed it since it was read.
 	Read(ctx context.Context, message string) (*v1beta1.ChatMessage, error)
 	Edit(ctx context.Context, read *v1beta1.ChatMessage, text string) error

@@ -39,12 +39,19 @@ func (t target) key() string {
 	return ""
 }
 
-// command is what a person types in place of a message. argument describes what it takes, if it takes something.
+// command is what a person types in place of a message. argument describes what it takes, if it takes something; in
+// brackets, if it does not need it.
 type command struct{ name, argument string }
 
 // commands are those of the page.
 var commands = []command{
-	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""}, {"fork", ""},
+	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""},
+	{"fork", "[NAME]"},
+}
+
+// takes reports whether the command takes an argument, or none if it is empty.
+func (c command) takes(argument string) bool {
+	return strings.HasPrefix(c.argument, "[") || (argument == "") == (c.argument == "")
 }
 
 // newInput returns an empty input.
@@ -120,7 +127,7 @@ var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
 // aim has the input answer a call, replace a message, or be a message. What was typed for something else is kept.
 func (m *model) aim(at target) tea.Cmd {
 	m.composer.keepDraft()
-	m.browsing, m.pane.selected = false, ""
+	endSelection(m)
 	cmd := m.requests.add(m.composer.endHold())
 	m.setTarget(at)
 	m.composer.showDraft()
@@ -146,7 +153,7 @@ func (m *model) enter() tea.Cmd {
 	if at.call == nil {
 		m.composer.history.add(text)
 	}
-	m.notice, m.composer.target, m.composer.release = "", target{}, nil
+	m.notice, m.composer.target, m.composer.release = nil, target{}, nil
 	m.composer.input.Reset()
 	m.composer.showDraft()
 	switch {
@@ -156,7 +163,7 @@ func (m *model) enter() tea.Cmd {
 		return m.requests.add(func() outcome {
 			err := m.actions.Edit(m.ctx, at.queued, text)
 			release()
-			return outcome{words: "[the message was changed]", err: err, text: text, target: at}
+			return outcome{words: []string{"[the message was changed]"}, err: err, text: text, target: at}
 		})
 	}
 	if words := slash.FindStringSubmatch(text); words != nil {
@@ -196,30 +203,33 @@ func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
 		for _, c := range commands {
 			words = append(words, strings.TrimSpace("/"+c.name+" "+c.argument))
 		}
-		m.notice = "[" + strings.Join(words, ", ") + "; the lowest line shows the keys]"
+		say(m, "["+strings.Join(words, ", ")+"]", "[keys: "+strings.Join(typingKeys, ", ")+"]")
 	case i < 0:
 		return nil, false
-	case (argument == "") != (commands[i].argument == ""):
-		m.notice = strings.TrimSpace("type /" + name + " " + commands[i].argument)
+	case !commands[i].takes(argument):
+		say(m, strings.TrimSpace("type /"+name+" "+commands[i].argument))
 	default:
-		m.notice = "[/" + name + " is being done]"
+		say(m, "[/"+name+" is being done]")
 		return m.requests.addInOrder(func() outcome {
-			words, err := m.actions.Command(m.ctx, name, argument)
-			return outcome{words: "[" + words + "]", err: err}
+			lines, err := m.actions.Command(m.ctx, name, argument)
+			for i := range lines {
+				lines[i] = "[" + lines[i] + "]"
+			}
+			return outcome{words: lines, err: err}
 		}), true
 	}
 	return nil, true
 }
 
-// editQueued puts the selected message of the queue into the input.
-func (m *model) editQueued() tea.Cmd {
+// editQueued puts the selected message of the queue into the input. If something else is selected, the key is text.
+func (m *model) editQueued(k tea.KeyPressMsg, name string) tea.Cmd {
 	it := m.pane.selection()
 	if it == nil || it.queued == "" {
-		return nil
+		return typeText(m, k, name)
 	}
 	message := it.queued
 	if m.composer.target.queued != nil && m.composer.target.queued.Name == message {
-		m.browsing, m.pane.selected = false, ""
+		endSelection(m)
 		return nil
 	}
 	return func() tea.Msg {
@@ -240,8 +250,8 @@ func (m *model) showQueued(read *v1beta1.ChatMessage) tea.Cmd {
 	probe.SetWidth(m.width)
 	probe.SetValue(text)
 	if probe.Value() != text || terminal.Unmarked(printable.Escape(text)) != text {
-		m.notice = fmt.Sprintf("[the input cannot show the text as it is: edit it with kubectl chat edit %s %s]", m.name,
-			read.Name)
+		say(m, fmt.Sprintf("[the input cannot show the text as it is: edit it with kubectl chat edit %s %s]", m.name,
+			read.Name))
 		return nil
 	}
 	cmd := m.aim(target{queued: read})

@@ -5,12 +5,27 @@ package converse
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
 )
+
+// typingKeys are the keys of the input.
+var typingKeys = []string{"Enter sends", "Tab selects", "PgUp scrolls", "Esc-Esc interrupts", "/help", "ctrl-D leaves"}
+
+// fitting joins entries of the line of keys. While they are too wide, it leaves out the next of those to drop.
+func fitting(width int, entries []string, drop ...string) string {
+	for len(drop) > 0 && lipgloss.Width(strings.Join(entries, ", ")) > width {
+		i := slices.Index(entries, drop[0])
+		entries, drop = slices.Concat(entries[:i], entries[i+1:]), drop[1:]
+	}
+	return strings.Join(entries, ", ")
+}
 
 // keysLine says which keys act now.
 func keysLine(m *model) string {
@@ -30,9 +45,18 @@ func keysLine(m *model) string {
 	case m.composer.target.queued != nil:
 		return "Enter changes the queued message, Esc returns"
 	case m.browsing:
-		return "Up, Down select, Enter opens, a approves, d denies, r answers, e edits"
+		return selectKeys(m)
 	}
-	return "Enter sends, Tab selects, PgUp scrolls, Esc twice interrupts, ctrl-D leaves"
+	return fitting(m.width, typingKeys, "PgUp scrolls", "Esc-Esc interrupts", "Tab selects", "/help")
+}
+
+// selectKeys says which keys act in select mode.
+func selectKeys(m *model) string {
+	if m.question != nil {
+		return "y decides, n returns"
+	}
+	return fitting(m.width, []string{"Up, Down select", "Enter opens", "a approves", "d denies", "r answers", "e edits"},
+		"e edits", "r answers", "Enter opens")
 }
 
 // press handles a key.
@@ -56,10 +80,12 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 		switch {
 		case m.list.open:
 			return m.choose(m.list.press(name))
+		case m.question != nil:
+			return answer(m, k, name)
 		case name == "ctrl+l":
 			return openList(m.ctx, m.actions)
 		case m.browsing:
-			return m.browse(name)
+			return m.browse(k, name)
 		}
 		return m.edit(k, name, before)
 	}
@@ -151,43 +177,61 @@ func (m *model) escape(before string) tea.Cmd {
 	return nil
 }
 
-// browse handles a key while items are selected.
-func (m *model) browse(name string) tea.Cmd {
-	m.notice = ""
+// browse handles a key while items are selected. Text that is no command is typed.
+func (m *model) browse(k tea.KeyPressMsg, name string) tea.Cmd {
+	m.notice = nil
 	switch name {
 	case "ctrl+d":
 		return m.leave()
-	case "up", "k", "shift+tab":
+	case "up", "shift+tab":
 		m.pane.move(-1)
-	case "down", "j", "tab":
+	case "down", "tab":
 		m.pane.move(1)
-	case "esc", "i":
-		m.browsing, m.pane.selected = false, ""
+	case "esc":
+		endSelection(m)
 	case "enter", "space":
 		m.pane.toggle()
 	case "a", "d", "r":
-		return m.judge(name)
+		return m.judge(k, name)
 	case "e":
-		return m.editQueued()
+		return m.editQueued(k, name)
+	default:
+		if k.Text != "" {
+			return typeText(m, k, name)
+		}
 	}
 	return nil
 }
 
-// judge decides about the selected call. It is only approved or answered after the person has seen all of it.
-func (m *model) judge(name string) tea.Cmd {
-	it := m.pane.selection()
-	if it == nil || it.pending == nil {
-		return nil
+// judge decides about the waiting call that is selected, at any of its rows. If no call waits, the key is text.
+func (m *model) judge(k tea.KeyPressMsg, name string) tea.Cmd {
+	i := m.pane.waitingCall()
+	switch {
+	case i >= 0:
+		if m.pane.items[i].key != m.pane.selected {
+			m.pane.selectItem(i) // People see what they decide about.
+		}
+		return judgeCall(m, m.pane.items[i], name)
+	case m.pane.firstWaiting() < 0:
+		return typeText(m, k, name)
 	}
+	say(m, "[the selected line waits for no decision: select a call that waits]")
+	return nil
+}
+
+// judgeCall decides about a call. It is only approved or answered after the person has seen all of it.
+func judgeCall(m *model, it *item, name string) tea.Cmd {
 	call, need := *it.pending, render.NeedOf(it.pending)
 	switch {
 	case name == "d" && need != render.NeedsResult:
-		return m.decide(call, v1beta1.DecisionDeny, "")
-	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput:
+		ask(m, &call, v1beta1.DecisionDeny)
+	case name == "a" && need != render.NeedsApproval, name == "r" && need != render.NeedsInput,
+		need == render.NeedsResult:
+		say(m, hints[need])
 	case !m.pane.wasRead(it):
-		m.notice = "[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]"
+		say(m, "[read the call to its end first: PgDn scrolls; kubectl chat approve shows it, too]")
 	case name == "a":
-		return m.decide(call, v1beta1.DecisionApprove, "")
+		ask(m, &call, v1beta1.DecisionApprove)
 	default:
 		return m.aim(target{call: &call})
 	}
@@ -197,7 +241,8 @@ func (m *model) judge(name string) tea.Cmd {
 // decide decides about a call. An input that is refused returns to the line, as the answer to that call.
 func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) tea.Cmd {
 	return m.requests.add(func() outcome {
-		return outcome{words: "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]",
+		words := "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]"
+		return outcome{words: []string{words},
 			err: m.actions.Decide(m.ctx, call, decision, input), text: input, target: target{call: &call}}
 	})
 }

@@ -38,11 +38,13 @@ type model struct {
 	turn     turn
 	// browsing is true while keys are for the items.
 	browsing bool
+	// question is what a key has to be confirmed for; nil if nothing is asked.
+	question *confirmation
 
 	// warned is the key that was pressed once and acts when it is pressed again.
 	warned string
-	// notice is what became of the last key, and lost why the chat is out of reach.
-	notice string
+	// notice holds lines about what became of the last key, and lost why the chat is out of reach.
+	notice []string
 	lost   error
 	// leaving is true once the program ends with the last request.
 	leaving bool
@@ -89,7 +91,7 @@ func listen(ctx context.Context, arrivals <-chan arrival) tea.Cmd {
 // outcome is what became of a request.
 type outcome struct {
 	// words describe what was done, and err why it was not.
-	words string
+	words []string
 	err   error
 	// text returns to the input after an error, for what it was. name is that of its message.
 	name, text string
@@ -132,8 +134,11 @@ func act(m *model, msg tea.Msg) (cmd tea.Cmd) {
 		m.pane.noteRead()
 		m.shownPane().wheel(msg.Button)
 	case tea.PasteMsg:
-		if !m.browsing && !m.list.open && !m.leaving {
-			m.notice = cmp.Or(m.composer.paste(msg.Content), m.notice)
+		if !m.list.open && !m.leaving {
+			endSelection(m)
+			if notice := m.composer.paste(msg.Content); notice != "" {
+				say(m, notice)
+			}
 		}
 	default:
 		if !m.browsing {
@@ -167,7 +172,7 @@ func (m *model) event(e stream.Event) error {
 	for _, u := range updates {
 		m.turn.observe(u)
 		if reset, ok := u.(*client.Reset); ok {
-			m.notice = "[" + render.ResetWords(reset) + "]"
+			say(m, "["+render.ResetWords(reset)+"]")
 		}
 		m.transcript.take(u)
 	}
@@ -196,7 +201,7 @@ func (m *model) finish(o outcome) (next tea.Cmd) {
 // showOutcome shows what became of a request. A person stays where a text returns to the input.
 func (m *model) showOutcome(o outcome) {
 	if o.err == nil {
-		m.notice = cmp.Or(o.words, m.notice)
+		say(m, o.words...)
 		return
 	}
 	if m.leaving && m.ended == nil && !o.interrupts {
@@ -204,7 +209,7 @@ func (m *model) showOutcome(o outcome) {
 		m.setTarget(m.composer.target)
 	}
 	m.turn.forget(o.name)
-	m.notice = fmt.Sprintf("kubectl chat: %v", o.err)
+	words := fmt.Sprintf("kubectl chat: %v", o.err)
 	switch {
 	case o.text == "":
 	case m.composer.input.Value() == "" && m.composer.target == target{}:
@@ -214,10 +219,11 @@ func (m *model) showOutcome(o outcome) {
 		m.composer.drafts[cmp.Or(o.target.key(), o.name)] = o.text
 	case o.target.call != nil:
 		m.composer.drafts[o.target.key()] = o.text
-		m.notice += "; r at the call shows what you wrote"
+		words += "; r at the call shows what you wrote"
 	default:
-		m.notice += "; arrow up shows what you wrote"
+		words += "; arrow up shows what you wrote"
 	}
+	say(m, words)
 }
 
 // shownPane is the list of chats while that is open, else the conversation.
@@ -232,17 +238,28 @@ func (m *model) shownPane() *pane {
 func (m *model) layout() {
 	m.composer.input.SetWidth(m.width)
 	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
+	height := 1
+	if typing(m) {
+		height = m.composer.input.Height()
+	}
 	notice := noticeLines(m.notice, m.width, m.height/3)
 	for _, p := range []*pane{&m.pane, &m.list.pane} {
-		p.resize(m.width, m.height-m.composer.input.Height()-2-len(notice))
+		p.resize(m.width, m.height-height-2-len(notice))
 	}
 	m.screen = append(m.shownPane().window(), notice...)
 	m.screen = append(m.screen, statusLine(m), faintStyle.Render(clip(keysLine(m), m.width)))
 }
 
-func noticeLines(notice string, width, most int) (lines []string) {
-	if notice != "" {
-		lines = own(terminal.Mark+terminal.EscapeLine(notice), width, wrap)
+// say shows lines about what became of the last key, if there are any.
+func say(m *model, lines ...string) {
+	if len(lines) > 0 {
+		m.notice = lines
+	}
+}
+
+func noticeLines(notice []string, width, most int) (lines []string) {
+	for _, line := range notice {
+		lines = append(lines, own(terminal.Mark+terminal.EscapeLine(line), width, wrap)...)
 	}
 	return lines[:min(len(lines), most)]
 }
@@ -267,9 +284,9 @@ func statusLine(m *model) string {
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
-	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + m.composer.input.View())
+	v := tea.NewView(strings.Join(m.screen, "\n") + "\n" + inputView(m))
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	if c := m.composer.input.Cursor(); c != nil && !m.browsing && !m.list.open {
+	if c := m.composer.input.Cursor(); c != nil && typing(m) {
 		c.Y += len(m.screen)
 		v.Cursor = c
 	}

@@ -54,8 +54,8 @@ func (r *recorder) Decide(_ context.Context, call v1beta1.PendingToolCall, d v1b
 	return r.record("%s %s %s", d, call.Digest, input)
 }
 
-func (r *recorder) Command(_ context.Context, name, argument string) (string, error) {
-	return name + " is done", r.record("%s %s", name, argument)
+func (r *recorder) Command(_ context.Context, name, argument string) ([]string, error) {
+	return []string{name + " is done", "a remark\nof it"}, r.record("%s %s", name, argument)
 }
 
 func (r *recorder) Read(_ context.Context, name string) (*v1beta1.ChatMessage, error) {
@@ -153,6 +153,8 @@ var (
 	keyE     = tea.KeyPressMsg{Code: 'e', Text: "e"}
 	keyD     = tea.KeyPressMsg{Code: 'd', Text: "d"}
 	keyR     = tea.KeyPressMsg{Code: 'r', Text: "r"}
+	keyN     = tea.KeyPressMsg{Code: 'n', Text: "n"}
+	keyY     = tea.KeyPressMsg{Code: 'y', Text: "y"}
 )
 
 // shown is the screen without styles, and without spaces at the ends of lines.
@@ -350,7 +352,7 @@ func TestApprovalNeedsTheWholeCallRead(t *testing.T) {
 	s.shows("▎  c1 (execute):", "read the call to its end first")
 	s.press(pageDown, keyA)
 	check.Equal(t, "asked before the end", 0, len(s.does.asked))
-	s.press(pageDown, pageDown, pageDown, keyA)
+	s.press(pageDown, pageDown, pageDown, keyA, keyY)
 	s.shows(`rm x"`, "▎[call c1 (execute) was approved]")
 	check.Equal(t, "asked", "Approve "+call.Digest+" ", strings.Join(s.does.asked, ","))
 }
@@ -377,7 +379,7 @@ func TestCallIsPaintedWholeOrNotApproved(t *testing.T) {
 				Input: `{"command":"` + filler + `; rm"}`}))
 			s.press(tab)
 			seen := strings.Contains(s.painted(), "rm")
-			s.press(keyA)
+			s.press(keyA, keyY)
 			if approved := len(s.does.asked) > 0; approved && !seen || !approved && width == 80 {
 				t.Errorf("%s at width %d: rm is on the screen: %v, approved: %v", name, width, seen, approved)
 			}
@@ -399,7 +401,7 @@ func TestChangedOrResizedCallIsReadAgain(t *testing.T) {
 		s.takes(waits(v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval, Input: long}))
 		s.press(tab, pageDown, pageDown, pageDown, pageDown)
 		do(s)
-		s.press(keyA)
+		s.press(keyA, keyY)
 		check.Equal(t, name, 0, len(s.does.asked))
 	}
 }
@@ -420,25 +422,28 @@ func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
 	s.does.err = nil
 	s.press(tab, keyR)
 	s.shows("▎> x", "Enter answers call c1")
-	s.press(enter, tab, keyD)
+	s.press(enter, tab, keyD, keyY)
 	check.Equal(t, "asked", strings.Join([]string{"Approve " + call.Digest + " x", "Approve " + call.Digest + " x",
 		"Deny " + call.Digest + " "}, ","), strings.Join(s.does.asked, ","))
 }
 
 func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 	s := newScreen(t)
-	for _, text := range []string{"/model large", "/compact", "/mode", "/clear now", "/etc", "/tmp/x is full", "/help"} {
+	for _, text := range []string{"/model large", "/compact", "/mode", "/clear now", "/etc", "/tmp/x is full", "/fork",
+		"/fork second", "/help"} {
 		s.types(text)
 		s.press(enter)
 		if text == "/compact" {
-			s.shows("▎[compact is done]")
+			s.shows("\n▎[compact is done]\n▎[a remark of it]\n▎triage: ")
 		}
 		if text == "/mode" {
 			s.shows("▎type /mode Plan|Explore|none")
 		}
 	}
-	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear,\n▎… /fork;")
-	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full", strings.Join(s.does.asked, ","))
+	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear, /fork\n▎… [NAME]]\n" +
+		"▎[keys: Enter sends, ")
+	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full,fork ,fork second",
+		strings.Join(s.does.asked, ","))
 }
 
 func TestQueuedMessageIsEdited(t *testing.T) {
@@ -469,7 +474,9 @@ func TestTextThatInputCannotShowIsNotEdited(t *testing.T) {
 		s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
 		s.types("a draft")
 		s.press(tab, keyE)
-		s.shows("edit it with kubectl chat edit\n▎… triage q]", "\n▎> a draft")
+		s.shows("edit it with kubectl chat edit\n▎… triage q]")
+		s.press(esc)
+		s.shows("\n▎> a draft")
 		check.Equal(t, "held", 0, len(s.does.held))
 	}
 }
@@ -481,7 +488,7 @@ func TestChangedPasteIsNoted(t *testing.T) {
 		s.types("a draft")
 		s.press(tea.KeyPressMsg{Code: tea.KeyLeft})
 		s.Update(tea.PasteMsg{Content: text})
-		if noted := strings.Contains(s.notice, "the paste was changed"); noted != changed {
+		if noted := strings.Contains(strings.Join(s.notice, ""), "the paste was changed"); noted != changed {
 			t.Errorf("%.20q: notice %q, input %.30q", text, s.notice, s.composer.input.Value())
 		}
 	}
@@ -558,7 +565,8 @@ func TestCallsAndReasoningFoldToALine(t *testing.T) {
 			ToolResult: &v1beta1.ToolResult{ID: "c1", Name: "execute", Output: output}}}}}))
 	s.shows("▎▸ $ ls /tmp -> exit code 0 after 5ms\n")
 	s.press(tab, enter, up, enter)
-	s.shows("▎▾ reasoning\n▎| first\n▎| second\n▎▾ $ ls", "▎|   \"output\": \"a\\n\n")
+	s.shows("▎▾ reasoning\n▎| first\n▎| second\n▎▾ $ ls",
+		"▎|   \"output\":\n▎|       a\n▎|       b\n▎|   \"exit_code\": 0,\n")
 }
 
 func TestLiveReplyBecomesTheCommittedOne(t *testing.T) {

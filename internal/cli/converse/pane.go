@@ -188,14 +188,26 @@ func (p *pane) move(direction int) {
 
 // selectFirst selects the first call that waits for a person, else the last item that can be selected.
 func (p *pane) selectFirst() {
-	if i := slices.IndexFunc(p.items, func(it *item) bool {
-		return it.pending != nil && render.NeedOf(it.pending) != render.NeedsResult
-	}); i >= 0 {
+	if i := p.firstWaiting(); i >= 0 {
 		p.selectItem(i)
 		return
 	}
 	p.selected = ""
 	p.move(-1)
+}
+
+// firstWaiting returns the index of the first call that waits for a person; -1 if there is none.
+func (p *pane) firstWaiting() int {
+	return slices.IndexFunc(p.items, func(it *item) bool {
+		return it.pending != nil && render.NeedOf(it.pending) != render.NeedsResult
+	})
+}
+
+// waitingCall returns the index of the waiting call that is selected, or its row in the reply; -1 if there is none.
+func (p *pane) waitingCall() int {
+	return slices.IndexFunc(p.items, func(it *item) bool {
+		return it.pending != nil && (it.key == p.selected || callKey(it.pending.ID) == p.selected)
+	})
 }
 
 // selectItem selects an item, and scrolls to it unless it is on the screen as a whole.

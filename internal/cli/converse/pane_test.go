@@ -22,10 +22,13 @@ func TestCallIsApprovedOnlyAfterItWasPainted(t *testing.T) {
 	s.takes(waits(v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval, Input: "ls"}))
 	now = now.Add(readTime)
 	s.takes(waits(v1beta1.PendingToolCall{ID: "c2", Name: "execute", Kind: v1beta1.RequiresApproval, Input: "rm"}))
-	s.press(tab, keyA)
+	s.press(tab, keyA, keyY, esc, tab)
 	check.Equal(t, "asked at once", 0, len(s.does.asked))
 	now = now.Add(readTime)
-	s.press(keyA)
+	s.press(keyA, keyY)
+	check.Equal(t, "asked before the question was read", 0, len(s.does.asked))
+	now = now.Add(readTime)
+	s.press(keyY)
 	check.Equal(t, "asked", 1, len(s.does.asked))
 }
 
@@ -45,7 +48,7 @@ func TestPagesAreReadWhenAKeyLeavesThem(t *testing.T) {
 		s.takes(waits(long))
 		s.press(tab)
 		do(s)
-		s.press(keyA)
+		s.press(keyA, keyY)
 		check.Equal(t, name, 1, len(s.does.asked))
 	}
 	s := newScreen(t)
@@ -55,6 +58,6 @@ func TestPagesAreReadWhenAKeyLeavesThem(t *testing.T) {
 		s.pane.scroll(3)
 		s.layout()
 	}
-	s.press(keyA)
+	s.press(keyA, keyY)
 	check.Equal(t, "asked without a key between the pages", 0, len(s.does.asked))
 }

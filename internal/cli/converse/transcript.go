@@ -158,10 +158,13 @@ func (t *transcript) commitPart(m *stream.MessageCommitted, i int) {
 // call makes the item of a call.
 func (t *transcript) call(id, name, input string) *item {
 	c := &toolCall{name: name, input: input}
-	c.item = &item{key: "call " + id, fold: &fold{head: render.CallLine(name, input), detail: c.detail}}
+	c.item = &item{key: callKey(id), fold: &fold{head: render.CallLine(name, input), detail: c.detail}}
 	t.calls[id] = c
 	return c.item
 }
+
+// callKey identifies the item of a call in a reply.
+func callKey(id string) string { return "call " + id }
 
 // reasoning makes the item of a part that follows a version of the history.
 func reasoning(version int64, part int, text, title string) *item {

@@ -4,7 +4,10 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +17,7 @@ import (
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // Lines returns what a Printer prints of one update for a person, without styles.
@@ -54,8 +58,35 @@ func ResultLine(name, output string) string {
 	return OneLine(cmp.Or(words, output))
 }
 
-// CallDetail returns the lines of the whole input of a call, or of its whole result. They are text of others.
-func CallDetail(text string) []string { return inputLines(text) }
+// CallDetail returns the lines of the whole input of a call, or of its whole result, for people who read it: texts have
+// their line breaks. They are text of others. People who decide about a call are shown inputLines, which is exact.
+func CallDetail(text string) (lines []string) {
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, []byte(text), "", "  ") != nil {
+		return inputLines(text)
+	}
+	for line := range strings.SplitSeq(pretty.String(), "\n") {
+		lines = append(lines, textLines(line)...)
+	}
+	return lines
+}
+
+// textMember matches a line of indented JSON with a text: its indentation, its name if it has one, and the text.
+var textMember = regexp.MustCompile(`^( *)("(?:[^"\\]|\\.)*":)? ?("(?:[^"\\]|\\.)*"),?$`)
+
+// textLines returns a line of indented JSON, or the lines of the text in it below its name.
+func textLines(line string) []string {
+	var text string
+	m := textMember.FindStringSubmatch(line)
+	if m == nil || json.Unmarshal([]byte(m[3]), &text) != nil || !strings.Contains(text, "\n") {
+		return []string{line}
+	}
+	lines := []string{m[1] + cmp.Or(m[2], "-")}
+	for _, one := range linesOf(printable.Escape(text)) {
+		lines = append(lines, m[1]+"    "+one)
+	}
+	return lines
+}
 
 // DecisionLine describes a decision about a call; empty for nil.
 func DecisionLine(d *v1beta1.ToolDecision) string {

@@ -219,22 +219,26 @@ func (c *conversation) Edit(ctx context.Context, read *v1beta1.ChatMessage, text
 }
 
 // Command implements converse.Chat: requests and forks as their verbs do, and settings as the page does.
-func (c *conversation) Command(ctx context.Context, name, argument string) (string, error) {
+func (c *conversation) Command(ctx context.Context, name, argument string) (lines []string, err error) {
 	var out strings.Builder
 	s := c.s.printingTo(&out)
 	if name == "fork" {
 		fork := forkOptions{}
 		fork.new.noFollow = true
-		err := fork.run(ctx, s, []string{c.chat})
-		return strings.TrimSpace(out.String()), err
+		err := fork.run(ctx, s, append([]string{c.chat}, strings.Fields(argument)...))
+		for line := range strings.Lines(out.String()) { // Remarks have a mark and brackets.
+			lines = append(lines, strings.Trim(line, terminal.Mark+"[]\n"))
+		}
+		return lines, err
 	}
 	for _, r := range requests {
 		if r.name == name {
 			err := r.make(ctx, s, []string{c.chat}, waiting{wait: true, timeout: time.Minute})
-			return strings.TrimSpace(out.String()), err
+			return []string{strings.TrimSpace(out.String())}, err
 		}
 	}
-	return c.set(ctx, name, argument)
+	words, err := c.set(ctx, name, argument)
+	return []string{words}, err
 }
 
 // set changes a setting of the chat from the next step on.

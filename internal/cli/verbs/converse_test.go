@@ -13,6 +13,23 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
+func TestConversationForksWithRemarksInLines(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "one")
+	p.get(p.chat)
+	p.chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
+	p.update(p.chat)
+	c := &conversation{s: p.session(), chat: "triage"}
+	words, err := c.Command(t.Context(), "fork", "second")
+	check.OK(t, err)
+	check.Equal(t, "words", []string{"not copied: workspace", "chat.parley.dev/second created"}, words)
+	words, err = c.Command(t.Context(), "fork", "")
+	check.OK(t, err)
+	check.Equal(t, "words", []string{"not copied: workspace",
+		"chat.parley.dev/" + p.created("triage-").Name + " created"}, words)
+}
+
 // Security (a client of the gateway): cannot be shown one call by a gateway and decide about another one.
 func TestConversationDecidesOnlyAboutTheCallShown(t *testing.T) {
 	t.Parallel()

@@ -103,15 +103,20 @@ func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
 	a.Press("PageDown")
 	a.Press("PageDown", "PageDown", "PageDown")
 	a.Sees(`rm -r /"`, call.Digest[len(call.Digest)-6:])
-	eventually(t, "the call was shown for a while, and is approved", func() bool {
-		a.Press("x") // The notice goes.
+	asked := "▎Approve call call_2 (current_time "
+	eventually(t, "the call was shown for a while, and a asks", func() bool {
+		a.Press("Left") // The notice goes.
 		eventually(t, "the notice is gone", func() bool { return !strings.Contains(a.Screen(), "read the call") })
 		a.Press("a")
-		eventually(t, "a is refused or done", func() bool {
-			return p.decisions() > 0 || strings.Contains(a.Screen(), "read the call")
+		eventually(t, "a is refused or asks", func() bool {
+			return strings.Contains(a.Screen(), asked) || strings.Contains(a.Screen(), "read the call")
 		})
-		return p.decisions() > 0
+		return strings.Contains(a.Screen(), asked)
 	})
+	check.Equal(t, "decisions before the answer", 0, p.decisions())
+	asks := time.Now()
+	eventually(t, "the question was shown for a while", func() bool { return time.Since(asks) > time.Second })
+	a.Press("y")
 	made := p.approval()
 	check.Equal(t, "approved", v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"},
 		ToolCallID: "call_2", Decision: v1beta1.DecisionApprove, Digest: call.Digest}, made.Spec)
