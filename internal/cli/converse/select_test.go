@@ -60,7 +60,7 @@ func TestTextInSelectModeReachesTheInput(t *testing.T) {
 	}
 }
 
-// Security (a person at a terminal): cannot decide about a call with a letter of a text.
+// Security (a hostile model): cannot have a call approved by a letter of a text that a person types.
 func TestDecisionIsAskedFor(t *testing.T) {
 	for key, decision := range map[tea.KeyPressMsg]string{keyA: "Approve", keyD: "Deny"} {
 		for _, no := range []tea.KeyPressMsg{keyN, esc, down} {
