@@ -63,7 +63,7 @@ func (f *forkOptions) run(ctx context.Context, s *session, args []string) error 
 	}
 	spec, omitted := forkSpec(source)
 	if f.copyWorkspace {
-		if spec.Workspace, err = workspaceLike(source); err != nil {
+		if spec.Workspace, err = workspaceLike(ctx, s, source); err != nil {
 			return err
 		}
 		spec.Fork.Workspace = v1beta1.ForkWorkspaceCopy
@@ -108,15 +108,24 @@ func (f *forkOptions) lastMessage(ctx context.Context, s *session, source *v1bet
 const omittedWorkspace = "workspace"
 
 // workspaceLike is what a workspace with the same files is made from: the template that the model chose, if it was to
-// choose. Nil: that of the ChatClass.
-func workspaceLike(source *v1beta1.Chat) (*v1beta1.WorkspaceSource, error) {
-	if source.Spec.Workspace == nil {
-		return nil, nil
+// choose. Nil: that of the ChatClass, which the fork has anyway.
+func workspaceLike(ctx context.Context, s *session, source *v1beta1.Chat) (*v1beta1.WorkspaceSource, error) {
+	isOfClass := source.Spec.Workspace == nil && source.Status.ChatClass != nil
+	if isOfClass {
+		class, err := s.Client.Classes(s.Namespace).Get(ctx, source.Status.ChatClass.Name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the ChatClass of chat %s: %w", source.Name, err)
+		}
+		source = source.DeepCopy()
+		source.Spec.Workspace = class.Spec.Defaults.Workspace
 	}
 	like := source.WorkspaceSource().DeepCopy()
 	if !like.HasStorage() {
-		return nil, fmt.Errorf("the workspace of chat %s has no files in storage that could be copied: leave out "+
-			"--copy-workspace", source.Name)
+		return nil, fmt.Errorf("the files of the workspace of chat %s are not in a volume: leave out --copy-workspace, "+
+			"and copy files with %s", source.Name, s.command("cp", source.Name+":."))
+	}
+	if isOfClass && like.PodTemplateSelector == nil {
+		return nil, nil
 	}
 	like.PodTemplateSelector = nil
 	return like, nil

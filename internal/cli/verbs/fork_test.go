@@ -49,7 +49,7 @@ func TestForkCopiesTheWorkspace(t *testing.T) {
 	p.chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateSelector: &v1beta1.WorkspaceTemplateSelector{
 		Storage: storage}, IdleSeconds: new(int32(60))}
 	p.update(p.chat)
-	p.run("fork", "triage", "early", "--copy-workspace").exits(exitFailed, "has no files in storage")
+	p.run("fork", "triage", "early", "--copy-workspace").exits(exitFailed, "are not in a volume")
 	p.chat.Status.Workspace = &v1beta1.ChatWorkspaceStatus{
 		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
 	p.updateStatus(p.chat)
@@ -61,4 +61,26 @@ func TestForkCopiesTheWorkspace(t *testing.T) {
 	check.Equal(t, "workspace", v1beta1.WorkspaceSource{IdleSeconds: new(int32(60)),
 		PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go", Storage: storage}}, *forked.Workspace)
 	p.run("fork", "triage", "both", "--copy-workspace", "--workspace", "go").exits(exitUsage, "exclude each other")
+}
+
+func TestForkCopiesTheWorkspaceOfItsClass(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "one")
+	class := &v1beta1.ChatClass{ObjectMeta: p.meta("coder"), Spec: v1beta1.ChatClassSpec{Defaults: v1beta1.ChatSettings{
+		Workspace: &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}}}}
+	p.create(class)
+	p.get(p.chat)
+	p.chat.Status.ChatClass = &v1beta1.AppliedChatClass{Name: "coder", UID: "u", Generation: 1}
+	p.updateStatus(p.chat)
+	asAdmin := func(name string) *command {
+		return p.start("certificate", "", "fork", "triage", name, "--copy-workspace")
+	}
+	asAdmin("early").exits(exitFailed, "are not in a volume")
+	class.Spec.Defaults.Workspace.PodTemplateRef.Storage = &v1beta1.WorkspaceStorage{}
+	p.update(class)
+	asAdmin("other").shows("chat.parley.dev/other created\n")
+	if forked := p.created("other").Spec; forked.Workspace != nil || forked.Fork.Workspace != v1beta1.ForkWorkspaceCopy {
+		t.Errorf("the fork is %+v with %+v", forked.Fork, forked.Workspace)
+	}
 }
