@@ -288,7 +288,7 @@ test-page: setup-tests axe envtest-assets ## Look at every state of the page in 
 test-firefox: setup-tests axe ## The tests of the page in Firefox, but for those that its remote control cannot do.
 	@hack/setup.sh firefox
 	PAGE_BROWSER=firefox $(GO_TEST) -count=1 ./test/page \
-	  -skip 'TestEverythingCanBeDoneByKeys|TestShareDialogWritesTheReadersThatItShows'
+	  -skip 'TestEverythingCanBeDoneByKeys|TestShareDialogWritesTheReadersThatItShows|TestReadersOfAChatAreNoWarning'
 
 .PHONY: screenshots
 screenshots: setup-tests axe ## Write the pictures of the page in docs/.
