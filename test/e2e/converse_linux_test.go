@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/test/kit/tmux"
 	"parley.dev/parley/test/modelserver"
 )
@@ -35,5 +36,23 @@ func TestUserConversesWithChatInTerminal(t *testing.T) {
 	screen.Ends(0)
 	if history := w.history("c"); history[4].Spec.Content != "And then?" {
 		t.Errorf("sent was %q", history[4].Spec.Content)
+	}
+}
+
+func TestUserApprovesPlanWhereItIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, works(callOf("propose_plan", map[string]any{"plan": "1. Wait."})))
+	w.mayApprove()
+	asks := w.plugin("new", "c", "Plan it.", "--mode", "Plan")
+	screen := tmux.Start(t, []string{"KUBECONFIG=" + w.kubeconfig}, asks.Args...)
+	screen.Sees("| 1. Wait.", "(propose_plan, proposes a plan)? Type y or n]")
+	shown := time.Now()
+	w.eventually("the plan was shown for a while", func() bool { return time.Since(shown) > converse.ReadTime })
+	screen.Types("y")
+	screen.Press("Enter")
+	screen.Sees("Done.")
+	screen.Ends(0)
+	if turn := w.ready("c", 4).Status.Turn; !turn.PlanApproved {
+		t.Errorf("the turn is %+v", turn)
 	}
 }

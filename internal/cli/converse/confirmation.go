@@ -37,7 +37,7 @@ func ask(m *model, call *v1beta1.PendingToolCall, decision v1beta1.ApprovalDecis
 // answer handles a key while a question is asked. A y that comes as fast as the letters of a word decides nothing.
 func answer(m *model, k tea.KeyPressMsg, name string) tea.Cmd {
 	q := m.question
-	if name == "y" && m.pane.now().Sub(q.since) < readTime {
+	if name == "y" && m.pane.now().Sub(q.since) < ReadTime {
 		return nil
 	}
 	m.question = nil

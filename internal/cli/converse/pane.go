@@ -40,9 +40,9 @@ type reading struct {
 	lines int
 }
 
-// readTime is how long a call is shown before a key can approve it. A key that comes sooner is meant for what was there
+// ReadTime is how long a call is shown before a key can approve it. A key that comes sooner is meant for what was there
 // before.
-const readTime = 500 * time.Millisecond
+const ReadTime = 500 * time.Millisecond
 
 func newPane() pane {
 	return pane{width: 80, height: 20, opened: map[string]bool{}, read: map[string]reading{}, now: time.Now}
@@ -150,7 +150,7 @@ func (p *pane) marked(i, skip int, shown []string) []string {
 // wasRead reports whether a person can have read all lines of a pending call.
 func (p *pane) wasRead(it *item) bool {
 	lines, r := it.lines(p.width, false), p.read[it.key]
-	return r.lines >= len(lines) && p.now().Sub(r.since) >= readTime && fits(lines, p.width)
+	return r.lines >= len(lines) && p.now().Sub(r.since) >= ReadTime && fits(lines, p.width)
 }
 
 // selection returns the selected item; nil if there is none.

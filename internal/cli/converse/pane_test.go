@@ -20,14 +20,14 @@ func TestCallIsApprovedOnlyAfterItWasPainted(t *testing.T) {
 	now := time.Now()
 	s.pane.now = func() time.Time { return now }
 	s.takes(waits(v1beta1.PendingToolCall{ID: "c1", Name: "execute", Kind: v1beta1.RequiresApproval, Input: "ls"}))
-	now = now.Add(readTime)
+	now = now.Add(ReadTime)
 	s.takes(waits(v1beta1.PendingToolCall{ID: "c2", Name: "execute", Kind: v1beta1.RequiresApproval, Input: "rm"}))
 	s.press(tab, keyA, keyY, esc, tab)
 	check.Equal(t, "asked at once", 0, len(s.does.asked))
-	now = now.Add(readTime)
+	now = now.Add(ReadTime)
 	s.press(keyA, keyY)
 	check.Equal(t, "asked before the question was read", 0, len(s.does.asked))
-	now = now.Add(readTime)
+	now = now.Add(ReadTime)
 	s.press(keyY)
 	check.Equal(t, "asked", 1, len(s.does.asked))
 }

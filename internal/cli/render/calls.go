@@ -22,14 +22,19 @@ import (
 	"parley.dev/parley/internal/text/printable"
 )
 
+// callColumns are the columns of a table of pending calls, of which callCells returns a row.
+var callColumns = []string{"ID", "TOOL", "KIND", "DECISION", "DEADLINE"}
+
+func callCells(call *v1beta1.PendingToolCall, deadline time.Time) []string {
+	return []string{flat(call.ID), flat(call.Name), string(call.Kind) + optional(" (%s)", CauseOf(call)),
+		cmp.Or(decisionOf(call.Decision), "<none>"), duration.HumanDuration(max(0, time.Until(deadline)))}
+}
+
 // PrintCalls lists pending calls, and shows each in full.
 func PrintCalls(out io.Writer, required *v1beta1.RequiresActionStatus) error {
-	table := newTable(out, "ID", "TOOL", "KIND", "DECISION", "DEADLINE")
-	left := duration.HumanDuration(max(0, time.Until(required.Deadline.Time)))
+	table := newTable(out, callColumns...)
 	for i := range required.ToolCalls {
-		call := &required.ToolCalls[i]
-		table.Row(flat(call.ID), flat(call.Name), string(call.Kind)+optional(" (%s)", CauseOf(call)),
-			cmp.Or(decisionOf(call.Decision), "<none>"), left)
+		table.Row(callCells(&required.ToolCalls[i], required.Deadline.Time)...)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -38,6 +43,26 @@ func PrintCalls(out io.Writer, required *v1beta1.RequiresActionStatus) error {
 		fmt.Fprintf(out, "\n%s\n", strings.Join(DescribeCall(&required.ToolCalls[i]), "\n"))
 	}
 	return nil
+}
+
+// PrintWaiting lists the pending calls of chats, with their namespaces if there are several.
+func PrintWaiting(out io.Writer, chats []v1beta1.Chat, namespaces bool) error {
+	first := []string{"NAMESPACE", "CHAT"}
+	if !namespaces {
+		first = first[1:]
+	}
+	table := newTable(out, slices.Concat(first, callColumns)...)
+	for i := range chats {
+		first := []string{chats[i].Namespace, chats[i].Name}
+		if !namespaces {
+			first = first[1:]
+		}
+		required := chats[i].Status.RequiresAction
+		for j := range required.ToolCalls {
+			table.Row(slices.Concat(first, callCells(&required.ToolCalls[j], required.Deadline.Time))...)
+		}
+	}
+	return table.Flush()
 }
 
 // DescribeCall returns the lines that show all of a call.
@@ -112,6 +137,10 @@ var Decided = map[v1beta1.ApprovalDecision]string{v1beta1.DecisionApprove: "appr
 type Hint struct {
 	Chat    string
 	Command func(words ...string) string
+	// Asks is true where the person is asked about calls that wait for approval, and needs no commands for them.
+	Asks bool
+	// Typed is true where the person decides about them with a line such as /approve CALL.
+	Typed bool
 }
 
 // lines describes each pending call and what to type. All results of a client go into one command.
@@ -121,19 +150,23 @@ func (h Hint) lines(a *stream.RequiresAction) (lines []string) {
 		call := &a.ToolCalls[i]
 		command := []string{"approve", h.Chat, call.ID}
 		words := "needs approval"
-		switch NeedOf(call) {
-		case NeedsNothing:
+		switch need := NeedOf(call); {
+		case need == NeedsNothing, need == NeedsApproval && h.Asks:
 			continue
-		case NeedsResult:
+		case need == NeedsResult:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
 			results = append(results, call.ID+"=JSON")
 			continue
-		case NeedsInput:
+		case need == NeedsInput:
 			command = []string{"answer", h.Chat, call.ID + "=JSON"}
 			words = "asks for input:"
 		}
 		lines = append(lines, fmt.Sprintf("  %s (%s) %s", call.ID, call.Name, words))
 		lines = append(lines, indented(detailOf(call))...)
+		if h.Typed && NeedOf(call) == NeedsApproval {
+			lines = append(lines, "    /approve "+call.ID, "    /deny "+call.ID)
+			continue
+		}
 		lines = append(lines, "    "+h.Command(append(command, "--digest", ShortDigest(call.Digest))...),
 			"    "+h.Command("deny", h.Chat, call.ID))
 	}

@@ -25,6 +25,8 @@ import (
 type ChatTable struct {
 	*Output
 
+	// NoHeaders leaves the names of the columns out.
+	NoHeaders  bool
 	namespaces bool
 	table      Table
 }
@@ -41,7 +43,9 @@ func (l *ChatTable) PrintList(list *v1beta1.ChatList) error {
 		return l.Print(list)
 	case FormatName:
 	default:
-		l.heading()
+		if !l.NoHeaders {
+			l.heading()
+		}
 	}
 	for i := range list.Items {
 		l.row(&list.Items[i])

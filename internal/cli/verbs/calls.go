@@ -4,6 +4,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,18 +21,28 @@ import (
 )
 
 func newCalls(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "calls CHAT",
+	allNamespaces := false
+	cmd := &cobra.Command{
+		Use:   "calls [CHAT]",
 		Short: "List the tool calls that wait for a person or a client",
 		Long: "Lists the tool calls that a chat waits for, each with its complete input and its digest; invisible " +
 			"characters are escaped. Calls of kind Approval wait for approve or deny, those of kind Client for answer. After " +
-			"the deadline all are cancelled. -o json prints status.requiresAction.",
-		Example: "  kubectl chat calls triage\n  kubectl chat calls triage -o json",
-		Args:    cobra.ExactArgs(1),
+			"the deadline all are cancelled. -o json prints status.requiresAction.\n\nWithout a CHAT it lists the calls of " +
+			"all chats of the namespace, without their inputs. -o json then prints the chats that wait.",
+		Example: "  kubectl chat calls\n  kubectl chat calls triage -o json",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			if len(args) == 0 {
+				return listAllCalls(ctx, s, allNamespaces)
+			}
+			if allNamespaces {
+				return usageError{errors.New("--all-namespaces lists the calls of all chats: give no CHAT")}
+			}
 			return listCalls(ctx, s, args[0])
 		}, render.FormatJSON, render.FormatYAML),
 	}
+	cmd.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "list the calls of the chats of all namespaces")
+	return cmd
 }
 
 func listCalls(ctx context.Context, s *session, name string) error {
@@ -48,6 +59,29 @@ func listCalls(ctx context.Context, s *session, name string) error {
 		return s.Print(required)
 	}
 	return render.PrintCalls(s.Out, required)
+}
+
+func listAllCalls(ctx context.Context, s *session, allNamespaces bool) error {
+	where := "in namespace " + s.Namespace
+	if allNamespaces {
+		s.Namespace, where = "", "in any namespace"
+	}
+	waiting := &v1beta1.ChatList{}
+	err := cluster.Each(ctx, cluster.InPages(), s.Chats().List, func(c *v1beta1.Chat) {
+		if c.Status.RequiresAction != nil {
+			waiting.Items = append(waiting.Items, *c)
+		}
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("listing the chats: %w", err)
+	case s.Format != "":
+		return s.Print(waiting)
+	case len(waiting.Items) == 0:
+		fmt.Fprintf(s.ErrOut, "No tool call waits %s.\n", where)
+		return nil
+	}
+	return render.PrintWaiting(s.Out, waiting.Items, allNamespaces)
 }
 
 // pendingCalls finds the calls of a kind that a chat waits for, and fails if there are none.
@@ -175,6 +209,11 @@ func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1beta1.P
 	if err != nil {
 		return nil, err
 	}
+	return undecidedOf(chat, calls, id)
+}
+
+// undecidedOf finds it among the calls of kind Approval.
+func undecidedOf(chat string, calls []v1beta1.PendingToolCall, id string) (*v1beta1.PendingToolCall, error) {
 	if id == "" {
 		return onlyUndecided(chat, calls)
 	}
@@ -183,7 +222,8 @@ func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1beta1.P
 		return nil, err
 	}
 	if call == nil {
-		return nil, fmt.Errorf("chat %s has no call %s that waits for approval: there is %s", chat, id, render.NamesOf(calls))
+		return nil, fmt.Errorf("chat %s has no call %s that waits for approval: there is %s", chat, id,
+			cmp.Or(render.NamesOf(calls), "none"))
 	}
 	if d := call.Decision; d != nil {
 		return nil, fmt.Errorf("call %s was %s by ToolApproval %s already", call.ID, render.Decided[d.Decision], d.Approval)
@@ -196,7 +236,8 @@ func onlyUndecided(chat string, calls []v1beta1.PendingToolCall) (*v1beta1.Pendi
 	open := slices.DeleteFunc(slices.Clone(calls), func(c v1beta1.PendingToolCall) bool { return c.Decision != nil })
 	switch len(open) {
 	case 0:
-		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat, render.NamesOf(calls))
+		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat,
+			cmp.Or(render.NamesOf(calls), "there is none"))
 	case 1:
 		return &open[0], nil
 	}

@@ -20,6 +20,7 @@ import (
 type listOptions struct {
 	allNamespaces bool
 	archived      bool
+	noHeaders     bool
 	selector      string
 	watch         bool
 }
@@ -43,6 +44,7 @@ func newLs(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVarP(&lo.allNamespaces, "all-namespaces", "A", false, "list the chats of all namespaces")
 	flags.BoolVar(&lo.archived, "all", false, "list archived chats, too")
+	flags.BoolVar(&lo.noHeaders, "no-headers", false, "print no names of columns")
 	flags.StringVarP(&lo.selector, "selector", "l", "", "labels of the chats to list, such as team=blue")
 	flags.BoolVarP(&lo.watch, "watch", "w", false, "after the list, print what changes")
 	return cmd
@@ -61,6 +63,7 @@ func listChats(ctx context.Context, s *session, lo listOptions) error {
 		return nil
 	}
 	out := render.NewChatTable(&s.Output, lo.allNamespaces)
+	out.NoHeaders = lo.noHeaders
 	if err := out.PrintList(all); err != nil || !lo.watch {
 		return err
 	}

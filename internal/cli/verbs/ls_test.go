@@ -54,6 +54,9 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 	if !strings.HasPrefix(table, header+"\n"+row) || !strings.HasSuffix(table, `s|Nodes \u001b[2Jdown`+"\n") {
 		t.Errorf("shown\n%s", table)
 	}
+	if bare := p.shown("ls", "--no-headers"); !strings.HasPrefix(bare, row) {
+		t.Errorf("shown\n%s", bare)
+	}
 	if wide := p.shown("ls", "--all", "-o", "wide"); !strings.Contains(wide,
 		"TITLE|TOKENS|PARENT|TURN|LAST REPLY\nold|") ||
 		!strings.Contains(wide, "|1234|<none>|<none>|<none>\n") {

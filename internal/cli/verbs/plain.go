@@ -6,12 +6,14 @@ package verbs
 import (
 	"bufio"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -33,7 +35,8 @@ type lines struct {
 func (c *conversation) inLines(ctx context.Context) error {
 	within, leave := context.WithCancel(ctx)
 	defer leave()
-	l := &lines{conversation: c, printer: c.s.printer(c.chat), mine: map[string]bool{}}
+	printer := render.NewPrinter(c.s.Out, c.s.ErrOut, false, render.Hint{Chat: c.chat, Command: c.s.command, Typed: true})
+	l := &lines{conversation: c, printer: printer, mine: map[string]bool{}}
 	l.printer.NotesFrom = -1
 	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way, ctrl-D leaves", c.chat)
 	err := l.follow(within, leave)
@@ -114,13 +117,47 @@ func (l *lines) do(ctx context.Context, text string) {
 	l.open.Add(1)
 	l.mu.Unlock()
 	defer l.open.Done()
+	verb, argument, _ := strings.Cut(text, " ")
 	var err error
-	if text == "/interrupt" {
+	switch decision := typedDecisions[verb]; {
+	case text == "/interrupt":
 		err = l.Interrupt(ctx)
-	} else if err = l.Send(ctx, name, text); err == nil {
-		l.open.Go(func() { l.complain(l.Await(ctx, name)) })
+	case decision != "":
+		err = l.decide(ctx, decision, strings.TrimSpace(argument))
+	default:
+		if err = l.Send(ctx, name, text); err == nil {
+			l.open.Go(func() { l.complain(l.Await(ctx, name)) })
+		}
 	}
 	l.complain(err)
+}
+
+// typedDecisions are the words that begin a line about a call.
+var typedDecisions = map[string]v1beta1.ApprovalDecision{"/approve": v1beta1.DecisionApprove,
+	"/deny": v1beta1.DecisionDeny}
+
+// decide decides about a call that was shown. Without an id it is the only one.
+func (l *lines) decide(ctx context.Context, decision v1beta1.ApprovalDecision, id string) error {
+	l.mu.Lock()
+	action := l.printer.Chat.Action
+	l.mu.Unlock()
+	var calls []v1beta1.PendingToolCall
+	if action != nil {
+		calls = slices.DeleteFunc(slices.Clone(action.ToolCalls), func(c v1beta1.PendingToolCall) bool {
+			return c.Kind != v1beta1.RequiresApproval
+		})
+	}
+	call, err := undecidedOf(l.chat, calls, id)
+	if err != nil {
+		return err
+	}
+	if err := l.Decide(ctx, *call, decision, ""); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.printer.Note("call %s (%s) was %s", call.ID, call.Name, render.Decided[decision])
+	return nil
 }
 
 func (l *lines) complain(err error) {

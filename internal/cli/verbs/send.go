@@ -37,13 +37,14 @@ func newSend(o *options) *cobra.Command {
 		Use:   "send CHAT [TEXT...]",
 		Short: "Send a message and stream the reply",
 		Long: "Creates a ChatMessage and shows the reply as it streams. TEXT - reads standard input. A message to a busy " +
-			"chat waits its turn; with --interrupt it stops the running turn and is next. When the turn needs a person, send " +
-			"shows what to type, and continues once it is done. It fails with the reason of the message, such as QueueFull, " +
-			"Superseded or Interrupted.\n\nWithout a TEXT, on a terminal, it shows the conversation on the whole screen, and " +
-			"you write messages and decide about calls there; the last line shows the keys. The first ctrl-C interrupts the " +
-			"running turn. The second one leaves, as does ctrl-D in an empty line; the chat continues. With --plain each line " +
-			"is a message, or /interrupt, and what follows is printed in plain lines, as for screen readers.\n\nFiles that " +
-			"are too large for a message are uploaded by the gateway, if it has object storage.",
+			"chat waits its turn; with --interrupt it stops the running turn and is next. On a terminal, send asks you " +
+			"whether to approve each call that waits; elsewhere, and for what else needs a person, it shows what to type. It " +
+			"fails with the reason of the message, such as QueueFull, Superseded or Interrupted.\n\nWithout a TEXT, on a " +
+			"terminal, it shows the conversation on the whole screen, and you write messages and decide about calls there; " +
+			"the last line shows the keys. The first ctrl-C interrupts the running turn. The second one leaves, as does " +
+			"ctrl-D in an empty line; the chat continues. With --plain each line is a message, /interrupt, /approve [CALL] " +
+			"or /deny [CALL], and what follows is printed in plain lines, as for screen readers.\n\nFiles that are too " +
+			"large for a message are uploaded by the gateway, if it has object storage.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
 			"\n  kubectl chat send triage \"What is wrong here?\" --file dashboard.png\n  kubectl chat send triage",
@@ -187,11 +188,11 @@ func ask(ctx context.Context, s *session, q question) error {
 func askFrom(ctx context.Context, s *session, from cluster.Source, q question) error {
 	ctx, stop := context.WithTimeout(ctx, q.timeout)
 	defer stop()
-	t := &render.Turn{Printer: s.printer(q.chat), First: q.first, Interrupts: q.interrupts}
-	defer t.Printer.EndLine()
-	err := followTurn(ctx, s, from, q, t)
+	p := newPrompt(ctx, s, q)
+	defer p.end()
+	err := followTurn(ctx, s, from, q, p)
 	if errors.Is(err, context.DeadlineExceeded) {
-		known, requiresAction := t.Waits()
+		known, requiresAction := p.turn.Waits()
 		err = timeoutError{waited: q.timeout, what: "the reply", known: known, person: requiresAction}
 	}
 	return terminal.DuringOutput(err)
@@ -199,21 +200,21 @@ func askFrom(ctx context.Context, s *session, from cluster.Source, q question) e
 
 // followTurn shows a turn until both the stream and the message's status have its end. It creates the message once the
 // stream is open, so that no part of the reply is missed.
-func followTurn(ctx context.Context, s *session, from cluster.Source, q question, t *render.Turn) error {
+func followTurn(ctx context.Context, s *session, from cluster.Source, q question, p *prompt) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop(nil)
 	verdict := make(chan cluster.Verdict, 1)
 	settle := func() {
-		v := s.AwaitVerdict(ctx, t.Message)
+		v := s.AwaitVerdict(ctx, p.turn.Message)
 		verdict <- v
 		if v.Committed { // The end of its turn is on its way.
 			_ = retry.Sleep(ctx, drain)
 		}
 		stop(errSettled)
 	}
-	failed := showTurn(ctx, s, from, q, t, func() { running.Go(settle) })
+	failed := showTurn(ctx, s, from, q, p, func() { running.Go(settle) })
 	if failed == nil || errors.Is(failed, errSettled) {
 		return (<-verdict).Err
 	}
@@ -226,18 +227,18 @@ func followTurn(ctx context.Context, s *session, from cluster.Source, q question
 }
 
 // showTurn creates the message at the first event, calls created, and shows events until the turn has ended.
-func showTurn(ctx context.Context, s *session, from cluster.Source, q question, t *render.Turn, created func()) error {
-	for e, err := range from.Follow(ctx, s.Namespace, q.chat, q.first, t.Printer.OutOfReach) {
+func showTurn(ctx context.Context, s *session, from cluster.Source, q question, p *prompt, created func()) error {
+	for e, err := range from.Follow(ctx, s.Namespace, q.chat, q.first, p.outOfReach) {
 		if err != nil {
 			return err
 		}
-		if t.Message == "" {
-			if t.Message, err = q.ask(ctx); err != nil {
+		if p.turn.Message == "" {
+			if p.turn.Message, err = q.ask(ctx); err != nil {
 				return err
 			}
 			created()
 		}
-		if err := t.Event(e); err != nil || t.Ended {
+		if err := p.event(ctx, e); err != nil || p.turn.Ended {
 			return err
 		}
 	}

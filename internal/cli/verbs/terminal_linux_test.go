@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
@@ -306,6 +307,27 @@ func TestPlainConversationPrintsLines(t *testing.T) {
 	}
 }
 
+func TestPlainConversationDecidesAboutCalls(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write("first", "what is the time?")
+	p.begin(p.sent())
+	p.want()
+	a := p.sits("send", "triage", "--plain")
+	a.sees("    /approve call_2")
+	a.sees("    /deny call_2")
+	a.types("/approve call_3\n")
+	a.sees("kubectl chat: call call_3 was approved by ToolApproval triage-x already")
+	a.types("/deny\n")
+	made := p.approval()
+	check.Equal(t, "decision", v1beta1.DecisionDeny, made.Spec.Decision)
+	made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
+	p.updateStatus(made)
+	a.sees("[call call_2 (current_time) was denied]")
+	a.types(leave)
+	a.ends(exitDone)
+}
+
 // texts returns what people have written, in the order in which it was created.
 func (p *person) texts() (texts []string) {
 	p.t.Helper()
@@ -358,6 +380,65 @@ func TestApprovalShowsTheCallAndAsks(t *testing.T) {
 	if code := <-yes.code; code != 0 {
 		t.Errorf("it ended with %d", code)
 	}
+}
+
+func TestSendAsksAboutCallsAtTerminal(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	a := p.sits("send", "triage", "what is the time?")
+	m := p.sent()
+	p.begin(m)
+	p.want()
+	p.chat.Status.RequiresAction.ToolCalls[2].Decision = nil
+	p.updateStatus(p.chat)
+	a.sees("[the chat waits for you until ")
+	a.sees(" answer triage call_1=JSON")
+	a.sees("call_2 (current_time):")
+	asked := "[approve call call_2 (current_time)? Type y or n]"
+	a.sees(asked)
+	since := time.Now()
+	a.types("perhaps\n")
+	a.sees("[call call_2 waits: y approves it, n denies it, ctrl-C leaves]")
+	eventually(t, "the call was shown for a while", func() bool { return time.Since(since) > converse.ReadTime })
+	a.types("y\n")
+	made := p.approval()
+	check.Equal(t, "approved", v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"},
+		ToolCallID: "call_2", Decision: v1beta1.DecisionApprove,
+		Digest: p.chat.Status.RequiresAction.ToolCalls[1].Digest}, made.Spec)
+	made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
+	p.updateStatus(made)
+	p.chat.Status.RequiresAction.ToolCalls[1].Decision = &v1beta1.ToolDecision{ID: "call_2",
+		Decision: v1beta1.DecisionApprove, Approval: made.Name}
+	p.updateStatus(p.chat)
+	a.sees("[approve call call_3 (current_time)? Type y or n]")
+	p.chat.Status.RequiresAction, p.chat.Status.Phase = nil, v1beta1.ChatRunning // Somebody else decided.
+	p.updateStatus(p.chat)
+	p.answer(m, "it is noon")
+	a.ends(exitDone)
+	check.Equal(t, "decisions", 1, p.decisions())
+}
+
+func TestEarlyAnswerDecidesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	a := p.sits("send", "triage", "what is the time?")
+	p.begin(p.sent())
+	a.types("y\n")
+	p.want()
+	a.sees("Type y or n]")
+	since := time.Now()
+	a.sees("[call call_2 waits:")
+	check.Equal(t, "decisions", 0, p.decisions())
+	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
+	p.get(role)
+	role.Rules[0].Resources = []string{"chats", "chatmessages"}
+	p.update(role)
+	eventually(t, "the person may not decide", func() bool { return !p.may("create", "toolapprovals") })
+	eventually(t, "the call was shown for a while", func() bool { return time.Since(since) > converse.ReadTime })
+	a.types("n\n")
+	a.sees("kubectl chat: creating the ToolApproval:")
+	b := p.sits("send", "triage", "and the date?")
+	b.sees(" approve triage call_2 --digest")
 }
 
 func TestDeletionAsksAtATerminal(t *testing.T) {

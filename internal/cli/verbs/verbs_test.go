@@ -317,3 +317,21 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 		})
 	}
 }
+
+func TestCallsOfAllChatsAreListed(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.run("calls").shows("", "No tool call waits in namespace "+p.namespace)
+	p.create(chattest.In(p.namespace, chattest.Chat("idle")))
+	p.want()
+	want := `CHAT     ID       TOOL           KIND       DECISION                                  DEADLINE
+triage   call_1   open_ticket    Client     <none>                                    5m
+triage   call_2   current_time   Approval   <none>                                    5m
+triage   call_3   current_time   Approval   approved by anna at 2026-11-25 09:30:00   5m
+`
+	check.Equal(t, "shown", want, strings.ReplaceAll(p.exact("calls"), "4m59s", "5m"))
+	var waiting v1beta1.ChatList
+	check.OK(t, json.Unmarshal([]byte(p.exact("calls", "-o", "json")), &waiting))
+	check.Equal(t, "chats that wait", 1, len(waiting.Items))
+	p.run("calls", "-A", "triage").fails("give no CHAT")
+}
