@@ -251,7 +251,7 @@ func (in *installation) list() string {
 
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	waiting.Until(t, 20*time.Second, what, done)
+	waiting.Until(t, time.Minute, what, done)
 }
 
 // serve serves another gateway of the same configuration, with certificates if they are not nil, until the test ends or

@@ -228,17 +228,17 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 	const said = "# ChatClass coder\nretention:\n  deleteAfterSeconds: 3600\n"
 	check.Contains(t, w.kubectlChat("settings", "c"), said)
 
-	soon := int(time.Since(rested)/time.Second) + 20
-	w.patch(class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":%d}}}}`, soon)
+	age := int(time.Since(rested)/time.Second) + 20
+	w.patch(class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":%d}}}}`, age)
 	w.eventually("the class counts", func() bool {
-		return w.chat("c").Status.ExpiresAt.Sub(rested) == time.Duration(soon)*time.Second
+		return w.chat("c").Status.ExpiresAt.Sub(rested) == time.Duration(age)*time.Second
 	})
 	killTheManager(w, &step{})
 	w.eventually("chats, messages, workspace and pod are gone", func() bool {
 		return w.none(&v1beta1.ChatList{}) && w.none(&v1beta1.ChatMessageList{}) && w.none(&v1beta1.WorkspaceList{}) &&
 			w.housing() == nil
 	})
-	if early := time.Until(rested.Add(time.Duration(soon) * time.Second)); early > time.Second {
+	if early := time.Until(rested.Add(time.Duration(age) * time.Second)); early > time.Second {
 		t.Errorf("they went %v early", early)
 	}
 	w.eventually("an Event says so", func() bool {

@@ -147,14 +147,17 @@ func TestEditsDuringTheCallCostNoSecondCall(t *testing.T) {
 	check.Equal(t, "calls of the model", 1, len(w.requests()))
 }
 
-func TestChatDeletionCancelsModelCallWithinOneSecond(t *testing.T) {
+// soon is far less than a pod's grace period, or than the model would take.
+const soon = 10 * time.Second
+
+func TestChatDeletionCancelsModelCall(t *testing.T) {
 	w := newWorld(t, reply(words(20000, 20*time.Millisecond)))
 	chat := w.newChat("c", "hello")
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
 	deleted := time.Now()
 	check.OK(t, c.Delete(t.Context(), chat))
 	w.eventually("the call is aborted", func() bool { return w.requests()[0].Aborted })
-	if took := w.requests()[0].Ended.Sub(deleted); took > time.Second {
+	if took := w.requests()[0].Ended.Sub(deleted); took > soon {
 		t.Errorf("the call was aborted after %s", took)
 	}
 	w.eventually("its messages are removed", func() bool {

@@ -196,7 +196,7 @@ func (p *person) startGateway() string {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	kit.Until(t, 20*time.Second, what, condition)
+	kit.Until(t, time.Minute, what, condition)
 }
 
 // get reads an object again.
@@ -260,7 +260,7 @@ func (c *command) wait() error {
 	select {
 	case err := <-c.done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		c.t.Fatalf("the command does not end; it wrote %q and %q", c.out.String(), c.errOut.String())
 		return errors.New("not reached")
 	}

@@ -541,7 +541,7 @@ func (a *typist) ends(code int) {
 	case got := <-a.code:
 		check.Equal(a.t, "it ends with", code, got)
 		check.Equal(a.t, "terminal mode", a.before, a.mode())
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		a.t.Fatalf("it does not end; it shows %q", a.seen.String())
 	}
 }

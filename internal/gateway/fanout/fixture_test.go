@@ -206,7 +206,7 @@ func (f *follower) at() int64 {
 
 // reaches waits until it has a part. It reports whether that came, for those who are not the test itself.
 func (f *follower) reaches(seq int64) bool {
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for f.at() < seq {
 		select {
 		case <-time.After(time.Millisecond):
@@ -221,7 +221,7 @@ func (f *follower) reaches(seq int64) bool {
 // waitAll waits until all have a part.
 func waitAll(t *testing.T, seq int64, followers ...*follower) {
 	t.Helper()
-	waiting.Until(t, 20*time.Second, fmt.Sprint("all have part ", seq), func() bool {
+	waiting.Until(t, time.Minute, fmt.Sprint("all have part ", seq), func() bool {
 		return !slices.ContainsFunc(followers, func(f *follower) bool { return f.at() < seq })
 	})
 }

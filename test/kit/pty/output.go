@@ -41,7 +41,7 @@ func (o *Output) Sees(t testing.TB, words string) {
 			t.Logf("it shows %q instead of %q", o.String(), words)
 		}
 	}()
-	waiting.Until(t, 20*time.Second, "the words are shown", func() bool { return o.forget(words) })
+	waiting.Until(t, time.Minute, "the words are shown", func() bool { return o.forget(words) })
 }
 
 func (o *Output) forget(words string) bool {

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a screen may take to show something.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Terminal is a terminal of 80 columns and 24 lines with a program.
 type Terminal struct {
