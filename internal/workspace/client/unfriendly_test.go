@@ -24,7 +24,7 @@ import (
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
-// answering is a client of a server that answers so. It gives up after two seconds.
+// answering is a client of a server that answers so.
 func answering(t *testing.T, with http.HandlerFunc) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(with)
@@ -32,9 +32,7 @@ func answering(t *testing.T, with http.HandlerFunc) *client.Client {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	o := fakeworkspace.OptionsOf(server.URL, fakeworkspace.Chat)
-	o.Timeout = 2 * time.Second
-	return client.New(o)
+	return client.New(fakeworkspace.OptionsOf(server.URL, fakeworkspace.Chat))
 }
 
 // raw is a client of a server that answers every connection with these bytes, and then leaves it open or not.
@@ -190,6 +188,12 @@ func TestTemporarilyUnavailableAgentIsRetried(t *testing.T) {
 
 func TestOnlyTemporaryRefusalsAreRepeated(t *testing.T) {
 	look := func(c *client.Client) error { _, err := c.Process(t.Context(), "p1"); return err }
+	briefly := func(c *client.Client) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Process(ctx, "p1")
+		return err
+	}
 	interrupt := func(c *client.Client) error { _, err := c.Signal(t.Context(), "p1", protocol.Interrupt); return err }
 	for name, c := range map[string]struct {
 		send             func(*client.Client) error
@@ -199,7 +203,7 @@ func TestOnlyTemporaryRefusalsAreRepeated(t *testing.T) {
 		code             protocol.ErrorCode
 	}{
 		"busy":               {look, 503, "", `{"code":"Unavailable","message":"busy"}`, 3, protocol.Unavailable},
-		"busy for long":      {look, 503, "86400", "", 1, ""}, // The pause is longer than the request may take.
+		"busy for long":      {briefly, 503, "86400", "", 1, ""}, // The pause is longer than the request may take.
 		"busy, an interrupt": {interrupt, 503, "", "", 1, ""},
 		"at a limit":         {look, 429, "1", `{"code":"TooMany","message":"100 commands run"}`, 1, protocol.TooMany},
 	} {
