@@ -35,7 +35,8 @@ func answering(t *testing.T, with http.HandlerFunc) *client.Client {
 	return client.New(fakeworkspace.OptionsOf(server.URL, fakeworkspace.Chat))
 }
 
-// raw is a client of a server that answers every connection with these bytes, and then leaves it open or not.
+// raw is a client of a server that answers every connection with these bytes, and then closes it, or leaves it
+// open for longer than the client waits.
 func raw(t *testing.T, bytes string, open bool) *client.Client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +59,9 @@ func raw(t *testing.T, bytes string, open bool) *client.Client {
 		}
 	}()
 	o := fakeworkspace.OptionsOf("http://"+listener.Addr().String(), fakeworkspace.Chat)
-	o.Timeout = 300 * time.Millisecond
+	if open {
+		o.Timeout = 300 * time.Millisecond
+	}
 	return client.New(o)
 }
 
