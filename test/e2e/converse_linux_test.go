@@ -45,10 +45,11 @@ func TestUserApprovesPlanWhereItIsShown(t *testing.T) {
 	w.mayApprove()
 	asks := w.plugin("new", "c", "Plan it.", "--mode", "Plan")
 	screen := tmux.Start(t, []string{"KUBECONFIG=" + w.kubeconfig}, asks.Args...)
-	screen.Sees("| 1. Wait.", "(propose_plan, proposes a plan)? Type y or n]")
+	screen.Sees("| 1. Wait.",
+		"(propose_plan) needs approval (proposes a plan)", "type y1 to approve it")
 	shown := time.Now()
 	w.eventually("the plan was shown for a while", func() bool { return time.Since(shown) > converse.ReadTime })
-	screen.Types("y")
+	screen.Types("y1")
 	screen.Press("Enter")
 	screen.Sees("Done.")
 	screen.Ends(0)

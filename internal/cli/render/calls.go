@@ -137,10 +137,8 @@ var Decided = map[v1beta1.ApprovalDecision]string{v1beta1.DecisionApprove: "appr
 type Hint struct {
 	Chat    string
 	Command func(words ...string) string
-	// Asks is true where the person is asked about calls that wait for approval, and needs no commands for them.
-	Asks bool
-	// Typed is true where the person decides about them with a line such as /approve CALL.
-	Typed bool
+	// Here returns how a person who sees a call approves or denies it without a command; nothing if that is not possible.
+	Here func(call *v1beta1.PendingToolCall) []string
 }
 
 // lines describes each pending call and what to type. All results of a client go into one command.
@@ -149,22 +147,23 @@ func (h Hint) lines(a *stream.RequiresAction) (lines []string) {
 	for i := range a.ToolCalls {
 		call := &a.ToolCalls[i]
 		command := []string{"approve", h.Chat, call.ID}
-		words := "needs approval"
-		switch need := NeedOf(call); {
-		case need == NeedsNothing, need == NeedsApproval && h.Asks:
+		words := "needs approval" + optional(" (%s)", CauseOf(call))
+		need := NeedOf(call)
+		switch need {
+		case NeedsNothing:
 			continue
-		case need == NeedsResult:
+		case NeedsResult:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
 			results = append(results, call.ID+"=JSON")
 			continue
-		case need == NeedsInput:
+		case NeedsInput:
 			command = []string{"answer", h.Chat, call.ID + "=JSON"}
 			words = "asks for input:"
 		}
 		lines = append(lines, fmt.Sprintf("  %s (%s) %s", call.ID, call.Name, words))
 		lines = append(lines, indented(detailOf(call))...)
-		if h.Typed && NeedOf(call) == NeedsApproval {
-			lines = append(lines, "    /approve "+call.ID, "    /deny "+call.ID)
+		if here := h.here(call, need); len(here) > 0 {
+			lines = append(lines, here...)
 			continue
 		}
 		lines = append(lines, "    "+h.Command(append(command, "--digest", ShortDigest(call.Digest))...),
@@ -174,6 +173,13 @@ func (h Hint) lines(a *stream.RequiresAction) (lines []string) {
 		lines = append(lines, "    "+h.Command(append([]string{"answer", h.Chat}, results...)...))
 	}
 	return lines
+}
+
+func (h Hint) here(call *v1beta1.PendingToolCall, need Need) []string {
+	if h.Here == nil || need != NeedsApproval {
+		return nil
+	}
+	return h.Here(call)
 }
 
 func indented(text []string) (lines []string) {

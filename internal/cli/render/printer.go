@@ -321,23 +321,25 @@ func (p *Printer) action(a *stream.RequiresAction) {
 	if before := p.Chat.Action; before != nil && before.HistoryVersion == a.HistoryVersion { // It is repeated.
 		return
 	}
-	needed := func(c v1beta1.PendingToolCall) bool { return NeedOf(&c) != NeedsNothing }
-	if !slices.ContainsFunc(a.ToolCalls, needed) {
-		return
-	}
-	p.Note("%s", DeadlineWords(a))
-	for _, line := range p.hint.lines(a) {
-		p.sheet.errOut.Line("%s", line)
+	p.instruct(a)
+}
+
+// Instruct shows once more what to type about the calls that wait.
+func (p *Printer) Instruct() {
+	if p.Chat.Action != nil {
+		p.instruct(p.Chat.Action)
 	}
 }
 
-// Question shows all of a call that waits for approval, and asks for it.
-func (p *Printer) Question(call *v1beta1.PendingToolCall) {
-	p.sheet.endLine()
-	for _, line := range DescribeCall(call) {
+func (p *Printer) instruct(a *stream.RequiresAction) {
+	lines := p.hint.lines(a)
+	if len(lines) == 0 {
+		return
+	}
+	p.Note("%s", DeadlineWords(a))
+	for _, line := range lines {
 		p.sheet.errOut.Line("%s", line)
 	}
-	p.Note("approve call %s (%s%s)? Type y or n", call.ID, call.Name, optional(", %s", CauseOf(call)))
 }
 
 // DeadlineWords says until when calls wait for people.

@@ -45,14 +45,6 @@ func (t *Turn) Waits() (reason string, requiresAction bool) {
 	return reason, now.Phase == v1beta1.ChatRequiresAction
 }
 
-// Action returns the calls that the turn, or the one before it, waits for; nil if there are none.
-func (t *Turn) Action() *stream.RequiresAction {
-	if t.Interrupts && !t.chat.Turn(t.Message).Begun {
-		return nil
-	}
-	return t.chat.Action
-}
-
 // Event shows an event of the chat, if it is of the turn.
 func (t *Turn) Event(e stream.Event) error {
 	if t.Printer.JSON {

@@ -4,7 +4,6 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,11 +208,6 @@ func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1beta1.P
 	if err != nil {
 		return nil, err
 	}
-	return undecidedOf(chat, calls, id)
-}
-
-// undecidedOf finds it among the calls of kind Approval.
-func undecidedOf(chat string, calls []v1beta1.PendingToolCall, id string) (*v1beta1.PendingToolCall, error) {
 	if id == "" {
 		return onlyUndecided(chat, calls)
 	}
@@ -222,8 +216,7 @@ func undecidedOf(chat string, calls []v1beta1.PendingToolCall, id string) (*v1be
 		return nil, err
 	}
 	if call == nil {
-		return nil, fmt.Errorf("chat %s has no call %s that waits for approval: there is %s", chat, id,
-			cmp.Or(render.NamesOf(calls), "none"))
+		return nil, fmt.Errorf("chat %s has no call %s that waits for approval: there is %s", chat, id, render.NamesOf(calls))
 	}
 	if d := call.Decision; d != nil {
 		return nil, fmt.Errorf("call %s was %s by ToolApproval %s already", call.ID, render.Decided[d.Decision], d.Approval)
@@ -236,8 +229,7 @@ func onlyUndecided(chat string, calls []v1beta1.PendingToolCall) (*v1beta1.Pendi
 	open := slices.DeleteFunc(slices.Clone(calls), func(c v1beta1.PendingToolCall) bool { return c.Decision != nil })
 	switch len(open) {
 	case 0:
-		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat,
-			cmp.Or(render.NamesOf(calls), "there is none"))
+		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat, render.NamesOf(calls))
 	case 1:
 		return &open[0], nil
 	}

@@ -165,7 +165,8 @@ func (c *conversation) Interrupt(ctx context.Context) error {
 }
 
 // Decide implements converse.Chat. It decides as approve, deny and answer do: about the call with the digest that the
-// person has seen, and no other. It computes that digest, because the event may have another one.
+// person has seen, and no other. It computes that digest, because the event may have another one. What is shown of a
+// call depends on its kind and cause, too.
 func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision,
 	input string) error {
 	s, w := c.s.printingTo(io.Discard), waiting{wait: true, timeout: time.Minute}
@@ -174,7 +175,7 @@ func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall,
 		return err
 	}
 	digest := seen.CallDigest()
-	if call.ID != seen.ID || call.Digest != digest {
+	if call.ID != seen.ID || call.Digest != digest || call.Kind != seen.Kind || call.ApprovalCause != seen.ApprovalCause {
 		return fmt.Errorf("call %s does not wait as it was shown: read it with %s", seen.ID, s.command("calls", c.chat))
 	}
 	if input != "" {

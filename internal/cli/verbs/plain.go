@@ -6,7 +6,7 @@ package verbs
 import (
 	"bufio"
 	"context"
-	"slices"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -21,7 +21,7 @@ import (
 
 // lines is a conversation in plain lines: each line is a message, and the events of the chat are printed as they come.
 type lines struct {
-	*conversation
+	numbered
 
 	mu      sync.Mutex
 	printer *render.Printer
@@ -35,10 +35,15 @@ type lines struct {
 func (c *conversation) inLines(ctx context.Context) error {
 	within, leave := context.WithCancel(ctx)
 	defer leave()
-	printer := render.NewPrinter(c.s.Out, c.s.ErrOut, false, render.Hint{Chat: c.chat, Command: c.s.command, Typed: true})
-	l := &lines{conversation: c, printer: printer, mine: map[string]bool{}}
+	l := &lines{numbered: numbered{conversation: c}, mine: map[string]bool{}}
+	hint := render.Hint{Chat: c.chat, Command: c.s.command}
+	decides := ""
+	if mayDecide(ctx, c.s) {
+		hint.Here, decides = l.ask, ", /approve and /deny decide about a call"
+	}
+	l.printer = render.NewPrinter(c.s.Out, c.s.ErrOut, false, hint)
 	l.printer.NotesFrom = -1
-	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way, ctrl-D leaves", c.chat)
+	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way%s, ctrl-D leaves", c.chat, decides)
 	err := l.follow(within, leave)
 	left := within.Err() != nil
 	l.mu.Lock()
@@ -53,6 +58,12 @@ func (c *conversation) inLines(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return terminal.DuringOutput(err)
+}
+
+// ask returns how to decide about a call that is being shown.
+func (l *lines) ask(call *v1beta1.PendingToolCall) []string {
+	number := l.add(call)
+	return []string{fmt.Sprintf("    /approve %d", number), fmt.Sprintf("    /deny %d", number)}
 }
 
 // follow prints the events of the chat. It reads what is typed from the first one on, so that no part of a reply is
@@ -117,13 +128,13 @@ func (l *lines) do(ctx context.Context, text string) {
 	l.open.Add(1)
 	l.mu.Unlock()
 	defer l.open.Done()
-	verb, argument, _ := strings.Cut(text, " ")
+	words := strings.Fields(text)
 	var err error
-	switch decision := typedDecisions[verb]; {
+	switch decision := typedDecisions[words[0]]; {
 	case text == "/interrupt":
 		err = l.Interrupt(ctx)
 	case decision != "":
-		err = l.decide(ctx, decision, strings.TrimSpace(argument))
+		l.open.Go(func() { l.decide(ctx, decision, strings.Join(words[1:], " ")) })
 	default:
 		if err = l.Send(ctx, name, text); err == nil {
 			l.open.Go(func() { l.complain(l.Await(ctx, name)) })
@@ -136,28 +147,18 @@ func (l *lines) do(ctx context.Context, text string) {
 var typedDecisions = map[string]v1beta1.ApprovalDecision{"/approve": v1beta1.DecisionApprove,
 	"/deny": v1beta1.DecisionDeny}
 
-// decide decides about a call that was shown. Without an id it is the only one.
-func (l *lines) decide(ctx context.Context, decision v1beta1.ApprovalDecision, id string) error {
-	l.mu.Lock()
-	action := l.printer.Chat.Action
-	l.mu.Unlock()
-	var calls []v1beta1.PendingToolCall
-	if action != nil {
-		calls = slices.DeleteFunc(slices.Clone(action.ToolCalls), func(c v1beta1.PendingToolCall) bool {
-			return c.Kind != v1beta1.RequiresApproval
-		})
-	}
-	call, err := undecidedOf(l.chat, calls, id)
+// decide decides about a call, while further lines are read, also for a person who leaves meanwhile.
+func (l *lines) decide(ctx context.Context, decision v1beta1.ApprovalDecision, number string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	words, err := l.numbered.decide(ctx, decision, number)
 	if err != nil {
-		return err
-	}
-	if err := l.Decide(ctx, *call, decision, ""); err != nil {
-		return err
+		l.complain(err)
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.printer.Note("call %s (%s) was %s", call.ID, call.Name, render.Decided[decision])
-	return nil
+	l.printer.Note("%s", words)
 }
 
 func (l *lines) complain(err error) {

@@ -6,77 +6,49 @@ package verbs
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
-	"parley.dev/parley/internal/kube/apiclient"
 )
 
-// prompt asks the person at the terminal about the calls of a turn that is shown, one after the other.
+// prompt shows a turn, and lets the person at the terminal decide about its calls.
 type prompt struct {
-	*conversation
-
-	// enabled is false where nobody answers: then the turn shows what to type elsewhere.
-	enabled bool
-	read    sync.Once
+	numbered
 
 	// mu guards what follows.
-	mu    sync.Mutex
-	turn  *render.Turn
-	ended bool
-	// asked is the call that the person is asked about; nil if there is none.
-	asked *v1beta1.PendingToolCall
-	since time.Time
+	mu   sync.Mutex
+	turn *render.Turn
+	// enabled is false where nobody answers. Then the turn shows what to type elsewhere.
+	enabled, reading, ended bool
+	// open are decisions that are being made, until stop ends them.
+	open sync.WaitGroup
+	stop context.CancelFunc
 }
 
-// newPrompt asks only people at a terminal who may decide.
+// newPrompt lets people decide who may, and whose terminal shows the whole turn.
 func newPrompt(ctx context.Context, s *session, q question) *prompt {
-	p := &prompt{conversation: &conversation{s: s, chat: q.chat}}
-	if s.Format == "" && terminal.OnTerminal(s.In) && terminal.OnTerminal(s.ErrOut) {
-		allowed, err := s.Client.Allowed(ctx, apiclient.ResourceAttributes{Verb: "create", Resource: "toolapprovals",
-			Namespace: s.Namespace})
-		p.enabled = allowed && err == nil
-	}
-	printer := render.NewPrinter(s.Out, s.ErrOut, s.Format == render.FormatJSON,
-		render.Hint{Chat: q.chat, Command: s.command, Asks: p.enabled})
-	p.turn = &render.Turn{Printer: printer, First: q.first, Interrupts: q.interrupts}
+	ctx, stop := context.WithCancel(ctx)
+	p := &prompt{numbered: numbered{conversation: &conversation{s: s, chat: q.chat}}, stop: stop}
+	p.enabled = s.Format == "" && terminal.OnTerminal(s.In) && terminal.OnTerminal(s.ErrOut) &&
+		(q.silent || terminal.OnTerminal(s.Out)) && mayDecide(ctx, s)
+	hint := render.Hint{Chat: q.chat, Command: s.command, Here: func(call *v1beta1.PendingToolCall) []string {
+		return p.ask(ctx, call)
+	}}
+	p.turn = &render.Turn{Printer: render.NewPrinter(s.Out, s.ErrOut, s.Format == render.FormatJSON, hint),
+		First: q.first, Interrupts: q.interrupts}
 	return p
 }
 
-// event shows an event, and asks about the first call that waits for approval.
-func (p *prompt) event(ctx context.Context, e stream.Event) error {
+// event shows an event.
+func (p *prompt) event(e stream.Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.turn.Event(e); err != nil || p.turn.Ended || !p.enabled {
-		return err
-	}
-	call := undecided(p.turn.Action())
-	if call != nil && (p.asked == nil || call.ID != p.asked.ID || call.CallDigest() != p.asked.CallDigest()) {
-		p.turn.Printer.Question(call)
-		p.since = time.Now()
-		p.read.Do(func() { go p.readLines(ctx) }) // It may wait for a line for ever.
-	}
-	p.asked = call
-	return nil
-}
-
-// undecided returns the first call that waits for approval; nil if none does.
-func undecided(action *stream.RequiresAction) *v1beta1.PendingToolCall {
-	if action == nil {
-		return nil
-	}
-	for i := range action.ToolCalls {
-		if render.NeedOf(&action.ToolCalls[i]) == render.NeedsApproval {
-			return &action.ToolCalls[i]
-		}
-	}
-	return nil
+	return p.turn.Event(e)
 }
 
 func (p *prompt) outOfReach(err error) {
@@ -85,52 +57,71 @@ func (p *prompt) outOfReach(err error) {
 	p.turn.Printer.OutOfReach(err)
 }
 
-// end ends the output. Nothing is printed from then on.
+// end ends the decisions, and then the output.
 func (p *prompt) end() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.ended = true
+	p.mu.Unlock()
+	p.stop()
+	p.open.Wait()
 	p.turn.Printer.EndLine()
 }
 
-func (p *prompt) readLines(ctx context.Context) {
+// ask returns the question about a call that is being shown; none where nobody answers. The caller holds the lock.
+func (p *prompt) ask(ctx context.Context, call *v1beta1.PendingToolCall) []string {
+	if !p.enabled || !terminal.InForeground(p.s.In) {
+		return nil
+	}
+	if !p.reading {
+		p.reading = true
+		go p.read(ctx) // It may wait for a line for ever.
+	}
+	number := p.add(call)
+	return []string{fmt.Sprintf("    type y%d to approve it, n%d to deny it", number, number)}
+}
+
+// read reads answers until the end of the input.
+func (p *prompt) read(ctx context.Context) {
 	for in := bufio.NewReader(p.s.In); ; {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return
+			break
 		}
 		p.answer(ctx, strings.ToLower(strings.TrimSpace(line)))
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.enabled = false; !p.ended {
+		p.turn.Printer.Instruct()
+	}
 }
 
-// promptAnswers are the answers to a question whether to approve a call.
-var promptAnswers = map[string]v1beta1.ApprovalDecision{"y": v1beta1.DecisionApprove, "yes": v1beta1.DecisionApprove,
-	"n": v1beta1.DecisionDeny, "no": v1beta1.DecisionDeny}
-
-// answer decides about the call that was asked about, unless the question has gone.
+// answer does what a line says.
 func (p *prompt) answer(ctx context.Context, line string) {
-	call, decision := p.answered(line)
-	if decision == "" {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended || line == "" {
 		return
 	}
-	err := p.Decide(ctx, *call, decision, "")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil && !p.ended {
-		p.turn.Printer.Complain(err)
+	decision := v1beta1.DecisionApprove
+	number, known := strings.CutPrefix(line, "y")
+	if !known {
+		decision = v1beta1.DecisionDeny
+		number, known = strings.CutPrefix(line, "n")
 	}
-}
-
-// answered returns the call that a line decides about, and the decision; none if it decides nothing.
-func (p *prompt) answered(line string) (*v1beta1.PendingToolCall, v1beta1.ApprovalDecision) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ended || p.asked == nil {
-		return nil, ""
+	if !known {
+		p.turn.Printer.Note("type y or n with the number of a call, such as y1")
+		return
 	}
-	if promptAnswers[line] == "" || time.Since(p.since) < converse.ReadTime {
-		p.turn.Printer.Note("call %s waits: y approves it, n denies it, ctrl-C leaves", p.asked.ID)
-		return nil, ""
-	}
-	return p.asked, promptAnswers[line]
+	p.open.Go(func() {
+		words, err := p.decide(ctx, decision, number)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case err == nil:
+			p.turn.Printer.Note("%s", words)
+		case ctx.Err() == nil:
+			p.turn.Printer.Complain(err)
+		}
+	})
 }

@@ -31,9 +31,9 @@ func newRun(o *options) *cobra.Command {
 		Use:   "run TEXT...",
 		Short: "Ask a question in a new chat, and print the answer alone",
 		Long: "Creates a Chat with the TEXT, waits for the end of the turn, and prints the text of the last reply. With " +
-			"--output-schema that is the JSON. What the chat waits for goes to standard error; on a terminal, run asks about " +
-			"calls as send does. TEXT - reads standard input. The exit code tells how the turn ended. An answer that was cut " +
-			"or refused is an error. It needs a gateway only for files that are too large for a message.",
+			"--output-schema that is the JSON. What the chat waits for goes to standard error; at a terminal, you approve " +
+			"and deny calls there, as with send. TEXT - reads standard input. The exit code tells how the turn ended. An " +
+			"answer that was cut or refused is an error. It needs a gateway only for files that are too large for a message.",
 		Example: "  kubectl chat run --rm \"Why does node-7 not get ready?\"\n" +
 			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +78,7 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions,
 	waits := *s
 	waits.options = &quiet
 	err = askFrom(ctx, &waits, cluster.APIServer{Client: s.Client}, question{chat: created.Name, first: true,
-		timeout: no.timeout, ask: first})
+		silent: true, timeout: no.timeout, ask: first})
 	if err != nil {
 		return err
 	}

@@ -37,14 +37,14 @@ func newSend(o *options) *cobra.Command {
 		Use:   "send CHAT [TEXT...]",
 		Short: "Send a message and stream the reply",
 		Long: "Creates a ChatMessage and shows the reply as it streams. TEXT - reads standard input. A message to a busy " +
-			"chat waits its turn; with --interrupt it stops the running turn and is next. On a terminal, send asks you " +
-			"whether to approve each call that waits; elsewhere, and for what else needs a person, it shows what to type. It " +
+			"chat waits its turn; with --interrupt it stops the running turn and is next. When the turn needs a person, send " +
+			"shows what to type, and continues once it is done. At a terminal, you approve and deny calls right there. It " +
 			"fails with the reason of the message, such as QueueFull, Superseded or Interrupted.\n\nWithout a TEXT, on a " +
 			"terminal, it shows the conversation on the whole screen, and you write messages and decide about calls there; " +
 			"the last line shows the keys. The first ctrl-C interrupts the running turn. The second one leaves, as does " +
-			"ctrl-D in an empty line; the chat continues. With --plain each line is a message, /interrupt, /approve [CALL] " +
-			"or /deny [CALL], and what follows is printed in plain lines, as for screen readers.\n\nFiles that are too " +
-			"large for a message are uploaded by the gateway, if it has object storage.",
+			"ctrl-D in an empty line; the chat continues. With --plain each line is a message, /interrupt, or /approve N or " +
+			"/deny N for the call with that number, and what follows is printed in plain lines, as for screen readers." +
+			"\n\nFiles that are too large for a message are uploaded by the gateway, if it has object storage.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
 			"\n  kubectl chat send triage \"What is wrong here?\" --file dashboard.png\n  kubectl chat send triage",
@@ -152,6 +152,8 @@ type question struct {
 	ask func(ctx context.Context) (message string, err error)
 	// first is true for the prompt of a new chat, and interrupts for a message that does not wait for the turn under way.
 	first, interrupts bool
+	// silent is true where the reply is not shown.
+	silent bool
 	// timeout is how long to wait for the reply.
 	timeout time.Duration
 }
@@ -238,7 +240,7 @@ func showTurn(ctx context.Context, s *session, from cluster.Source, q question, 
 			}
 			created()
 		}
-		if err := p.event(ctx, e); err != nil || p.turn.Ended {
+		if err := p.event(e); err != nil || p.turn.Ended {
 			return err
 		}
 	}

@@ -314,11 +314,13 @@ func TestPlainConversationDecidesAboutCalls(t *testing.T) {
 	p.begin(p.sent())
 	p.want()
 	a := p.sits("send", "triage", "--plain")
-	a.sees("    /approve call_2")
-	a.sees("    /deny call_2")
-	a.types("/approve call_3\n")
-	a.sees("kubectl chat: call call_3 was approved by ToolApproval triage-x already")
+	a.sees("/approve and /deny decide about a call")
+	a.sees("    /approve 1")
+	a.sees("    /deny 1")
+	a.past()
 	a.types("/deny\n")
+	a.sees(`kubectl chat: no call with the number "" was shown`)
+	a.types("/deny 1\n")
 	made := p.approval()
 	check.Equal(t, "decision", v1beta1.DecisionDeny, made.Spec.Decision)
 	made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
@@ -382,40 +384,50 @@ func TestApprovalShowsTheCallAndAsks(t *testing.T) {
 	}
 }
 
-func TestSendAsksAboutCallsAtTerminal(t *testing.T) {
+// past waits until calls were shown for so long that a person can decide about them.
+func (a *typist) past() {
+	shown := time.Now()
+	eventually(a.t, "the calls were shown for a while", func() bool { return time.Since(shown) > converse.ReadTime })
+}
+
+func TestSendLetsPersonDecideAboutCalls(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	a := p.sits("send", "triage", "what is the time?")
 	m := p.sent()
 	p.begin(m)
-	p.want()
-	p.chat.Status.RequiresAction.ToolCalls[2].Decision = nil
-	p.updateStatus(p.chat)
+	p.want(func(calls []v1beta1.PendingToolCall) { calls[2].Decision = nil })
+	digest := p.chat.Status.RequiresAction.ToolCalls[1].Digest
 	a.sees("[the chat waits for you until ")
+	a.sees("call_2 (current_time) needs approval")
+	a.sees("type y1 to approve it, n1 to deny it")
+	a.sees("type y2 to approve it, n2 to deny it")
 	a.sees(" answer triage call_1=JSON")
-	a.sees("call_2 (current_time):")
-	asked := "[approve call call_2 (current_time)? Type y or n]"
-	a.sees(asked)
-	since := time.Now()
-	a.types("perhaps\n")
-	a.sees("[call call_2 waits: y approves it, n denies it, ctrl-C leaves]")
-	eventually(t, "the call was shown for a while", func() bool { return time.Since(since) > converse.ReadTime })
 	a.types("y\n")
-	made := p.approval()
-	check.Equal(t, "approved", v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"},
-		ToolCallID: "call_2", Decision: v1beta1.DecisionApprove,
-		Digest: p.chat.Status.RequiresAction.ToolCalls[1].Digest}, made.Spec)
-	made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
-	p.updateStatus(made)
-	p.chat.Status.RequiresAction.ToolCalls[1].Decision = &v1beta1.ToolDecision{ID: "call_2",
-		Decision: v1beta1.DecisionApprove, Approval: made.Name}
-	p.updateStatus(p.chat)
-	a.sees("[approve call call_3 (current_time)? Type y or n]")
-	p.chat.Status.RequiresAction, p.chat.Status.Phase = nil, v1beta1.ChatRunning // Somebody else decided.
+	a.sees(`kubectl chat: no call with the number "" was shown`)
+	a.types("perhaps\n")
+	a.sees("[type y or n with the number of a call, such as y1]")
+	a.past()
+	a.types("n2\ny1\n")
+	eventually(t, "both are decided", func() bool { return p.decisions() == 2 })
+	var all v1beta1.ToolApprovalList
+	check.OK(t, p.c.List(t.Context(), &all, client.InNamespace(p.namespace)))
+	for i := range all.Items {
+		made := &all.Items[i]
+		want := v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"}, ToolCallID: "call_3",
+			Decision: v1beta1.DecisionDeny}
+		if made.Spec.Decision == v1beta1.DecisionApprove {
+			want.ToolCallID, want.Decision, want.Digest = "call_2", v1beta1.DecisionApprove, digest
+		}
+		check.Equal(t, "decision", want, made.Spec)
+		made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
+		p.updateStatus(made)
+		a.sees("[call " + want.ToolCallID + " (current_time) was ")
+	}
+	p.chat.Status.RequiresAction, p.chat.Status.Phase = nil, v1beta1.ChatRunning
 	p.updateStatus(p.chat)
 	p.answer(m, "it is noon")
 	a.ends(exitDone)
-	check.Equal(t, "decisions", 1, p.decisions())
 }
 
 func TestEarlyAnswerDecidesNothing(t *testing.T) {
@@ -423,22 +435,28 @@ func TestEarlyAnswerDecidesNothing(t *testing.T) {
 	p := newPerson(t)
 	a := p.sits("send", "triage", "what is the time?")
 	p.begin(p.sent())
-	a.types("y\n")
+	a.types("y1\n")
 	p.want()
-	a.sees("Type y or n]")
-	since := time.Now()
-	a.sees("[call call_2 waits:")
+	a.sees("type y1 to approve it")
+	a.sees("kubectl chat: call call_2 was not decided, because it has only just been shown")
+	a.types("y2\n")
+	a.sees(`kubectl chat: no call with the number "2" was shown`)
 	check.Equal(t, "decisions", 0, p.decisions())
+	a.types(leave)
+	a.sees(" approve triage call_2 --digest")
+}
+
+func TestPersonWithoutRightSeesCommands(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
 	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
 	p.get(role)
 	role.Rules[0].Resources = []string{"chats", "chatmessages"}
 	p.update(role)
 	eventually(t, "the person may not decide", func() bool { return !p.may("create", "toolapprovals") })
-	eventually(t, "the call was shown for a while", func() bool { return time.Since(since) > converse.ReadTime })
-	a.types("n\n")
-	a.sees("kubectl chat: creating the ToolApproval:")
-	b := p.sits("send", "triage", "and the date?")
-	b.sees(" approve triage call_2 --digest")
+	p.want()
+	p.sits("send", "triage", "what is the time?").sees(" approve triage call_2 --digest")
+	p.sits("send", "triage", "--plain").sees(" approve triage call_2 --digest")
 }
 
 func TestDeletionAsksAtATerminal(t *testing.T) {

@@ -100,7 +100,7 @@ func digest(chat *v1beta1.Chat) {
 }
 
 // want lets the chat wait for people: one call to approve, one that was, and one of a client.
-func (p *person) want() {
+func (p *person) want(changes ...func(calls []v1beta1.PendingToolCall)) {
 	p.t.Helper()
 	p.chat.Status.Phase = v1beta1.ChatRequiresAction
 	p.chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{Deadline: metav1.NewTime(time.Now().
@@ -111,6 +111,9 @@ func (p *person) want() {
 			Decision: &v1beta1.ToolDecision{ID: "call_3", Decision: v1beta1.DecisionApprove, Approval: "triage-x",
 				By: "anna", At: new(metav1.NewTime(time.Date(2026, 11, 25, 9, 30, 0, 0, time.Local)))}},
 	}}
+	for _, change := range changes {
+		change(p.chat.Status.RequiresAction.ToolCalls)
+	}
 	digest(p.chat)
 	p.updateStatus(p.chat)
 }
