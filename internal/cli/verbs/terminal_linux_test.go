@@ -525,9 +525,12 @@ func (p *person) sits(args ...string) *typist {
 	a.before = a.mode()
 	go func() { _, _ = io.Copy(&a.seen, hand) }()
 	args = append([]string{"--kubeconfig", p.files["token"], "--gateway", p.gateway}, args...)
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		a.code <- Run(p.t.Context(), genericiooptions.IOStreams{In: program, Out: program, ErrOut: program}, args)
 	}()
+	p.t.Cleanup(func() { <-ended }) // Before the terminal is closed.
 	return a
 }
 
