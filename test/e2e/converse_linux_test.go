@@ -46,7 +46,7 @@ func TestUserApprovesPlanWhereItIsShown(t *testing.T) {
 	asks := w.plugin("new", "c", "Plan it.", "--mode", "Plan")
 	screen := tmux.Start(t, []string{"KUBECONFIG=" + w.kubeconfig}, asks.Args...)
 	screen.Sees("| 1. Wait.",
-		"(propose_plan) needs approval (proposes a plan)", "type y1 to approve it")
+		"(propose_plan) needs approval", "type y1 to approve it")
 	shown := time.Now()
 	w.eventually("the plan was shown for a while", func() bool { return time.Since(shown) > converse.ReadTime })
 	screen.Types("y1")

@@ -29,7 +29,7 @@ func TestConcurrentCommandsOfTwentyChatsStayIsolated(t *testing.T) {
 	const chats, commands = 20, 10
 	var calls []modelserver.ToolCall
 	for i := range commands {
-		calls = append(calls, callOf("execute", map[string]any{
+		calls = append(calls, callOf("execute", map[string]any{"timeout": 80,
 			"command": fmt.Sprintf("echo $WHO begins %d | tee out-%d; sleep 1; cat out-%d; ls | wc -l", i, i, i)}))
 	}
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
