@@ -47,19 +47,16 @@ func PrintCalls(out io.Writer, required *v1beta1.RequiresActionStatus) error {
 
 // PrintWaiting lists the pending calls of chats, with their namespaces if there are several.
 func PrintWaiting(out io.Writer, chats []v1beta1.Chat, namespaces bool) error {
-	first := []string{"NAMESPACE", "CHAT"}
-	if !namespaces {
-		first = first[1:]
+	skip := 1
+	if namespaces {
+		skip = 0
 	}
-	table := newTable(out, slices.Concat(first, callColumns)...)
+	table := newTable(out, slices.Concat([]string{"NAMESPACE", "CHAT"}, callColumns)[skip:]...)
 	for i := range chats {
-		first := []string{chats[i].Namespace, chats[i].Name}
-		if !namespaces {
-			first = first[1:]
-		}
 		required := chats[i].Status.RequiresAction
 		for j := range required.ToolCalls {
-			table.Row(slices.Concat(first, callCells(&required.ToolCalls[j], required.Deadline.Time))...)
+			cells := callCells(&required.ToolCalls[j], required.Deadline.Time)
+			table.Row(slices.Concat([]string{chats[i].Namespace, chats[i].Name}, cells)[skip:]...)
 		}
 	}
 	return table.Flush()

@@ -188,10 +188,13 @@ func modelConfigs(ctx context.Context, s *session, _ []string, found func(name, 
 
 func templates(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
 	all, err := s.Client.Templates(ctx, s.Namespace)
+	if err != nil {
+		return fmt.Errorf("listing the workspace templates: %w", err)
+	}
 	for _, one := range all {
 		found(one.Name, one.Description)
 	}
-	return err //nolint:wrapcheck // It is not shown.
+	return nil
 }
 
 func namespaces(ctx context.Context, s *session, _ []string, found func(name, description string)) error {

@@ -41,6 +41,8 @@ func TestConversationDecidesOnlyAboutTheCallShown(t *testing.T) {
 	for name, change := range map[string]func(*v1beta1.PendingToolCall){
 		"a part of the id": func(c *v1beta1.PendingToolCall) { c.ID = "_2" },
 		"another input":    func(c *v1beta1.PendingToolCall) { c.Input = `{"timezone":"UTC"}` },
+		"another kind":     func(c *v1beta1.PendingToolCall) { c.Kind = v1beta1.RequiresClient },
+		"another cause":    func(c *v1beta1.PendingToolCall) { c.ApprovalCause = v1beta1.ApprovalReviewRequired },
 		"another call":     func(c *v1beta1.PendingToolCall) { c.Name = "execute"; c.Digest = c.CallDigest() },
 	} {
 		for _, decision := range []v1beta1.ApprovalDecision{v1beta1.DecisionApprove, v1beta1.DecisionDeny} {

@@ -79,6 +79,8 @@ type copying struct {
 	namespace client.Namespace
 	chat      string
 	failed    int
+	// written is the name of the last file that was written here.
+	written string
 }
 
 // leaveOut reports a file that is not copied.
@@ -152,7 +154,7 @@ func isSparse(header *tar.Header) bool {
 	return false
 }
 
-// print writes the file of the archive to standard output.
+// print writes the file of the archive to standard output. The entry behind it says if it could not be read to its end.
 func (c *copying) print(archive *tar.Reader) error {
 	header, err := archive.Next()
 	switch {
@@ -161,10 +163,18 @@ func (c *copying) print(archive *tar.Reader) error {
 	case header.PAXRecords[client.ArchiveError] != "":
 		return errors.New(header.PAXRecords[client.ArchiveError])
 	case header.Typeflag != tar.TypeReg || isSparse(header):
-		return usageError{errors.New("it is a directory: only a file can be written to standard output")}
+		return usageError{errors.New("only a regular file can be written to standard output")}
 	}
-	_, err = io.Copy(exactly(c.s.Out), archive)
-	return err
+	if _, err := io.Copy(exactly(c.s.Out), archive); err != nil {
+		return err
+	}
+	switch header, err = archive.Next(); {
+	case err == nil && header.PAXRecords[client.ArchiveError] != "":
+		return errors.New(header.PAXRecords[client.ArchiveError])
+	case err != nil && !errors.Is(err, io.EOF):
+		return fmt.Errorf("the copy is not complete: %w", err)
+	}
+	return nil
 }
 
 // extractAll makes the target a copy of the file or directory that the archive begins with.
@@ -204,11 +214,15 @@ func (c *copying) extract(root *os.Root, to string, header *tar.Header, content 
 	switch why := header.PAXRecords[client.ArchiveError]; {
 	case why != "":
 		err = errors.New(why)
+		if c.written == to { // The agent has read a part of it, and sent zeros for the others.
+			err = errors.Join(err, root.Remove(to))
+		}
 	case isSparse(header):
 		err = errors.New("it is a sparse file")
 	case header.Typeflag == tar.TypeDir:
 		err = root.MkdirAll(to, 0o777)
 	case header.Typeflag == tar.TypeReg:
+		c.written = to
 		err = writeFile(root, to, fs.FileMode(header.Mode)&0o111|0o666, content)
 	default:
 		c.leaveOut(to, "it is a link to "+header.Linkname)

@@ -84,13 +84,17 @@ func TestCpCopiesFromTheWorkspace(t *testing.T) {
 		"bad": {{Typeflag: tar.TypeDir, Name: "./"}, file("../../out", "x", 0o644), file("/abs", "x", 0o644),
 			{Typeflag: tar.TypeReg, Name: "secret", PAXRecords: map[string]string{client.ArchiveError: "No permission."}},
 			{Typeflag: tar.TypeSymlink, Name: "a\nerror: b", Linkname: "c"}, file("last", "L", 0o644)},
+		"shrunk.log": {file("shrunk.log", "half\x00\x00", 0o644), {Typeflag: tar.TypeReg, Name: "shrunk.log",
+			PAXRecords: map[string]string{client.ArchiveError: "It has become shorter."}}},
 		"broken": {{Typeflag: tar.TypeDir, Name: "./"}, file("a", strings.Repeat("x", 1<<16), 0o644)},
 	})
 	dir := t.TempDir()
 	run := func(from, to string) *command { return p.run("cp", from, to, "--gateway", url) }
 	run("triage:app/run.sh", dir).shows("")
 	run("triage:app/run.sh", "-").shows("#!/bin/sh\n")
-	run("triage:app", "-").exits(exitUsage, "only a file")
+	run("triage:app", "-").exits(exitUsage, "only a regular file")
+	run("triage:shrunk.log", "-").exits(exitFailed, "It has become shorter.")
+	run("triage:shrunk.log", dir).exits(exitFailed, "1 file could not be copied")
 	run("chat/triage:app/run.sh", filepath.Join(dir, "new/name")).shows("")
 	run("triage:app/", filepath.Join(dir, "copy")).shows("", "Not copied: link: it is a link to /etc/passwd")
 	run("triage:app", dir).succeeds()
@@ -138,6 +142,7 @@ func TestCpRefusesFilesThatFillTheDisk(t *testing.T) {
 	p := newPerson(t)
 	url, _ := workspaceOf(t, p, nil, sparseArchive(t))
 	target := filepath.Join(t.TempDir(), "huge")
+	p.run("cp", "triage:raw", "-", "--gateway", url).exits(exitUsage, "only a regular file")
 	c := p.run("cp", "triage:raw", target, "--gateway", url)
 	c.exits(exitFailed, "1 file could not be copied")
 	check.Contains(t, c.errOut.String(), "it is a sparse file")

@@ -31,6 +31,9 @@ func (d *days) Set(text string) error {
 		return nil
 	}
 	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is no duration, such as 8h or 7d", text)
+	}
 	*d = days(parsed)
-	return err //nolint:wrapcheck // It names the text.
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -21,6 +22,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 type newOptions struct {
@@ -266,7 +268,7 @@ func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat
 }
 
 // checkWorkspace refuses a template that does not exist: the first call that needs the workspace would fail. A caller
-// who may not list templates finds out then.
+// who may not list templates finds out then, and so does one whose namespace has more than are listed.
 func (no *newOptions) checkWorkspace(ctx context.Context, s *session) error {
 	if no.storage && no.workspace == "" {
 		return usageError{errors.New("--workspace-storage is for the workspace that --workspace names")}
@@ -275,8 +277,11 @@ func (no *newOptions) checkWorkspace(ctx context.Context, s *session) error {
 		return nil
 	}
 	all, err := s.Client.Templates(ctx, s.Namespace)
-	if err != nil {
-		return nil //nolint:nilerr // As above.
+	switch {
+	case apierrors.IsForbidden(err), len(all) == apiclient.MaxTemplates:
+		return nil
+	case err != nil:
+		return fmt.Errorf("listing the workspace templates: %w", err)
 	}
 	var names []string
 	for _, one := range all {

@@ -4,24 +4,42 @@
 package verbs
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/check"
 )
+
+// template creates a template of workspaces.
+func (p *person) template(name string) {
+	p.t.Helper()
+	p.create(&corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name,
+		Labels:      map[string]string{v1beta1.LabelWorkspaceTemplate: "true"},
+		Annotations: map[string]string{v1beta1.AnnotationDescription: "A shell."}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}})
+}
+
+func TestNewAcceptsTemplateBeyondThoseListed(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	for i := range apiclient.MaxTemplates {
+		p.template(fmt.Sprintf("a-%d", i))
+	}
+	p.template("shell")
+	p.start("certificate", "", "new", "a", "--workspace", "shell").succeeds()
+}
 
 func TestNewRefusesAnUnknownWorkspaceTemplate(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	asAdmin := func(args ...string) *command { return p.start("certificate", "", append([]string{"new"}, args...)...) }
 	asAdmin("a", "--workspace", "go").exits(exitUsage, "has no workspace template go: there is none")
-	p.create(&corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "shell",
-		Labels:      map[string]string{v1beta1.LabelWorkspaceTemplate: "true"},
-		Annotations: map[string]string{v1beta1.AnnotationDescription: "A shell."}},
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}})
+	p.template("shell")
 	asAdmin("a", "--workspace", "go").exits(exitUsage, "has no workspace template go: there is shell")
 	asAdmin("a", "--workspace-storage").exits(exitUsage, "--workspace names")
 	asAdmin("a", "--workspace", "shell", "--workspace-storage").succeeds()

@@ -21,7 +21,7 @@ import (
 
 // lines is a conversation in plain lines: each line is a message, and the events of the chat are printed as they come.
 type lines struct {
-	numbered
+	decider
 
 	mu      sync.Mutex
 	printer *render.Printer
@@ -35,7 +35,7 @@ type lines struct {
 func (c *conversation) inLines(ctx context.Context) error {
 	within, leave := context.WithCancel(ctx)
 	defer leave()
-	l := &lines{numbered: numbered{conversation: c}, mine: map[string]bool{}}
+	l := &lines{decider: decider{conversation: c}, mine: map[string]bool{}}
 	hint := render.Hint{Chat: c.chat, Command: c.s.command}
 	decides := ""
 	if mayDecide(ctx, c.s) {
@@ -151,7 +151,7 @@ var typedDecisions = map[string]v1beta1.ApprovalDecision{"/approve": v1beta1.Dec
 func (l *lines) decide(ctx context.Context, decision v1beta1.ApprovalDecision, number string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
-	words, err := l.numbered.decide(ctx, decision, number)
+	words, err := l.decider.decide(ctx, decision, number)
 	if err != nil {
 		l.complain(err)
 		return

@@ -18,22 +18,24 @@ import (
 
 // prompt shows a turn, and lets the person at the terminal decide about its calls.
 type prompt struct {
-	numbered
+	decider
 
 	// mu guards what follows.
 	mu   sync.Mutex
 	turn *render.Turn
-	// enabled is false where nobody answers. Then the turn shows what to type elsewhere.
-	enabled, reading, ended bool
+	// enabled is true if a person can answer at this terminal. Otherwise the turn shows commands to type.
+	enabled bool
+	// reading is true once lines are read, and ended once nothing more is printed.
+	reading, ended bool
 	// open are decisions that are being made, until stop ends them.
 	open sync.WaitGroup
 	stop context.CancelFunc
 }
 
-// newPrompt lets people decide who may, and whose terminal shows the whole turn.
+// newPrompt returns a prompt. It is enabled for people who may decide, and whose terminal shows the whole turn.
 func newPrompt(ctx context.Context, s *session, q question) *prompt {
 	ctx, stop := context.WithCancel(ctx)
-	p := &prompt{numbered: numbered{conversation: &conversation{s: s, chat: q.chat}}, stop: stop}
+	p := &prompt{decider: decider{conversation: &conversation{s: s, chat: q.chat}}, stop: stop}
 	p.enabled = s.Format == "" && terminal.OnTerminal(s.In) && terminal.OnTerminal(s.ErrOut) &&
 		(q.silent || terminal.OnTerminal(s.Out)) && mayDecide(ctx, s)
 	hint := render.Hint{Chat: q.chat, Command: s.command, Here: func(call *v1beta1.PendingToolCall) []string {
@@ -67,7 +69,7 @@ func (p *prompt) end() {
 	p.turn.Printer.EndLine()
 }
 
-// ask returns the question about a call that is being shown; none where nobody answers. The caller holds the lock.
+// ask returns what to type to decide about a call that is being shown; nil to show commands. The caller holds the lock.
 func (p *prompt) ask(ctx context.Context, call *v1beta1.PendingToolCall) []string {
 	if !p.enabled || !terminal.InForeground(p.s.In) {
 		return nil

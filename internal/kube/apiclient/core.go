@@ -161,15 +161,16 @@ type Template struct {
 	Description string `json:"description,omitempty" doc:"What its workspaces have."`
 }
 
-// maxTemplates bounds a list of templates.
-const maxTemplates = "500"
+// MaxTemplates bounds a list of templates.
+const MaxTemplates = 500
 
-// Templates returns the templates of workspaces of a namespace, by name. Errors are the API server's own.
+// Templates returns the templates of workspaces of a namespace, by name, at most MaxTemplates. Errors are the API
+// server's own.
 func (c *Client) Templates(ctx context.Context, namespace string) ([]Template, error) {
 	var page metav1.PartialObjectMetadataList
 	err := decode(ctx, c.rest.Get().AbsPath("/api/v1/namespaces", namespace, "podtemplates").
 		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
-		Param("limit", maxTemplates).Param("labelSelector", v1beta1.LabelWorkspaceTemplate+"=true"), &page)
+		Param("limit", strconv.Itoa(MaxTemplates)).Param("labelSelector", v1beta1.LabelWorkspaceTemplate+"=true"), &page)
 	out := make([]Template, len(page.Items))
 	for i := range page.Items {
 		out[i] = Template{page.Items[i].Name, page.Items[i].Annotations[v1beta1.AnnotationDescription]}

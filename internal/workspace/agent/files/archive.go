@@ -132,7 +132,7 @@ func (a *Archive) addFile(w *tar.Writer, at, name string) error {
 	return nil
 }
 
-// padded reads so many bytes, and zeros in the place of those that it cannot read: the archive goes on with the next
+// padded reads a given number of bytes. It returns zeros after an error, so that the archive can continue with the next
 // file.
 type padded struct {
 	from io.Reader

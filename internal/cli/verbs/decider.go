@@ -17,13 +17,14 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 )
 
-// numbered holds the calls that were shown to a person who decides about them in lines. The person names a call by its
-// number, which no other call has: a line that was typed for a call decides about no later one.
-type numbered struct {
+// decider makes the decisions that a person types in lines. The person names a call by its number, which no other call
+// has: a line that was typed for a call decides about no later one.
+type decider struct {
 	*conversation
 
-	mu    sync.Mutex
-	shown []shownCall
+	mu sync.Mutex
+	// calls are those that were shown, in the order of their numbers.
+	calls []shownCall
 }
 
 type shownCall struct {
@@ -40,36 +41,36 @@ func mayDecide(ctx context.Context, s *session) bool {
 }
 
 // add returns the number of a call that is shown now.
-func (n *numbered) add(call *v1beta1.PendingToolCall) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.shown = append(n.shown, shownCall{*call, time.Now()})
-	return len(n.shown)
+func (d *decider) add(call *v1beta1.PendingToolCall) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, shownCall{*call, time.Now()})
+	return len(d.calls)
 }
 
 // decide decides about the call with a number, and returns what to tell the person.
-func (n *numbered) decide(ctx context.Context, decision v1beta1.ApprovalDecision, number string) (string, error) {
-	call, err := n.call(number)
+func (d *decider) decide(ctx context.Context, decision v1beta1.ApprovalDecision, number string) (string, error) {
+	call, err := d.call(number)
 	if err != nil {
 		return "", err
 	}
-	if err := n.Decide(ctx, call.PendingToolCall, decision, ""); err != nil {
+	if err := d.Decide(ctx, call.PendingToolCall, decision, ""); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("call %s (%s) was %s", call.ID, call.Name, render.Decided[decision]), nil
 }
 
-func (n *numbered) call(number string) (*shownCall, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (d *decider) call(number string) (shownCall, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	at, err := strconv.Atoi(strings.TrimSpace(number))
-	if err != nil || at < 1 || at > len(n.shown) {
-		return nil, fmt.Errorf("no call with the number %q was shown", number)
+	if err != nil || at < 1 || at > len(d.calls) {
+		return shownCall{}, fmt.Errorf("no call with the number %q was shown", number)
 	}
-	call := &n.shown[at-1]
+	call := d.calls[at-1]
 	if time.Since(call.since) < converse.ReadTime {
-		return nil, fmt.Errorf("call %s was not decided, because it has only just been shown: read it, and answer again",
-			call.ID)
+		return shownCall{}, fmt.Errorf("call %s was not decided, because it has only just been shown: read it, and "+
+			"answer again", call.ID)
 	}
 	return call, nil
 }
