@@ -14,8 +14,8 @@ import (
 	"parley.dev/parley/internal/pods/podspec"
 )
 
-// Grace is how long a generation pod may be not Ready before its attempts count as lost: 10 s, which is longer than a
-// restart of the generator takes; that reports its lost attempts itself.
+// Grace is how long a generation pod may be not Ready before its attempts count as lost: 10 s, and as long again once
+// the kubelet has restarted its generator. That reports its lost attempts itself.
 const Grace = 10 * time.Second
 
 // DefaultStart is how long a generation pod may take until it is ready for the first time: two minutes. One that takes
@@ -83,7 +83,29 @@ func unreadySince(pod *corev1.Pod, ready *corev1.PodCondition, undisturbed time.
 	case !pod.DeletionTimestamp.IsZero() && ready.LastTransitionTime.After(undisturbed):
 		return pod.DeletionTimestamp.Time
 	}
-	return ready.LastTransitionTime.Time
+	return latest(ready.LastTransitionTime.Time, restartedAt(pod))
+}
+
+// restartedAt is when the generator crashed, or runs again since; zero if it never crashed. A pod that was not ready
+// yet when it crashed has been unready since its creation, which says nothing of how long the restart takes.
+func restartedAt(pod *corev1.Pod) (at time.Time) {
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		if crash := c.LastTerminationState.Terminated; c.Name == "generator" && crash != nil {
+			at = crash.FinishedAt.Time
+			if c.State.Running != nil {
+				at = latest(at, c.State.Running.StartedAt.Time)
+			}
+		}
+	}
+	return at
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // undisturbedUntil is until when nothing but the pod itself kept it from being ready: now, or when its deletion was

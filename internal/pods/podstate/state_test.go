@@ -41,6 +41,18 @@ func running(since time.Duration) func(*corev1.Pod) {
 	}
 }
 
+// crashed is a restart of the generator after a crash; up is since when it runs again, zero: it does not.
+func crashed(ago, up time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		generator(false, 1, "")(p)
+		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			ExitCode: 137, FinishedAt: metav1.NewTime(now.Add(-ago))}
+		if up > 0 {
+			running(up)(p)
+		}
+	}
+}
+
 var terms = Terms{Start: DefaultStart, Template: "new"}
 
 func created(ago time.Duration) func(*corev1.Pod) {
@@ -87,6 +99,14 @@ func TestStateOfAPod(t *testing.T) {
 			ready(corev1.ConditionFalse, 11*time.Second)}, State{Lost: true}},
 		"was restarted and is not up": {[]func(*corev1.Pod){generator(false, 1, "CrashLoopBackOff"),
 			ready(corev1.ConditionFalse, time.Minute)}, State{Lost: true, By: "container generator: CrashLoopBackOff why"}},
+		"crashed before it was ready": {[]func(*corev1.Pod){crashed(2*time.Second, 0),
+			ready(corev1.ConditionFalse, 20*time.Second)}, State{LostIn: 8 * time.Second}},
+		"was restarted before it was ready": {[]func(*corev1.Pod){crashed(9*time.Second, time.Second),
+			ready(corev1.ConditionFalse, 20*time.Second)}, State{LostIn: 9 * time.Second}},
+		"was restarted and gets ready": {[]func(*corev1.Pod){crashed(12*time.Second, 5*time.Second),
+			ready(corev1.ConditionFalse, 11*time.Second)}, State{LostIn: 5 * time.Second}},
+		"was restarted and does not get ready": {[]func(*corev1.Pod){crashed(12*time.Second, 10*time.Second),
+			ready(corev1.ConditionFalse, 20*time.Second)}, State{Lost: true}},
 		"has failed": {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, State{Lost: true}},
 		"was evicted": {[]func(*corev1.Pod){func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
