@@ -1,0 +1,146 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/test/kit/check"
+)
+
+func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
+	s := newScreen(t)
+	for _, text := range []string{"/model large", "/compact", "/mode", "/clear now", "/etc", "/tmp/x is full", "/fork",
+		"/fork second", "/help"} {
+		s.types(text)
+		s.press(enter)
+		if text == "/compact" {
+			s.shows("\n▎[compact is done]\n▎[a remark of it]\n▎triage: ")
+		}
+		if text == "/mode" {
+			s.shows("▎type /mode Plan|Explore|none")
+		}
+	}
+	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear, /fork\n▎… [NAME]]\n" +
+		"▎[keys: Enter sends, ")
+	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full,fork ,fork second",
+		strings.Join(s.does.asked, ","))
+}
+
+func TestQueuedMessageIsEdited(t *testing.T) {
+	s := newScreen(t)
+	s.does.text = " the whole\ntext"
+	queue := []stream.QueuedMessage{{Name: "q", Preview: "the wh…"}}
+	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}))
+	s.shows("▎> the wh… [queued]")
+	s.press(tab, keyE)
+	s.shows("▎>  the whole\n▎> text", "Enter changes the queued message")
+	s.types("!")
+	s.press(enter)
+	s.shows("▎[the message was changed]")
+	s.press(tab, keyE, esc)
+	check.Equal(t, "input", "", strings.TrimSpace(s.composer.input.Value()))
+	s.press(tab, keyE)
+	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC))
+	check.Equal(t, "asked", "edit q 1  the whole\ntext!", strings.Join(s.does.asked, ","))
+	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 3), ","), strings.Join(s.does.held, ","))
+}
+
+// Security (an author of messages): cannot imitate or hide text in the input of a person who edits a queued message.
+func TestTextThatInputCannotShowIsNotEdited(t *testing.T) {
+	for _, text := range []string{"a \u202egpj.exe", "zero\u200bwidth", "x\n" + terminal.Mark + "[approved]", "a\tb",
+		"a\r\nb", strings.Repeat("x\n", 2*maxLines)} {
+		s := newScreen(t)
+		s.does.text = text
+		s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
+		s.types("a draft")
+		s.press(tab, keyE)
+		s.shows("edit it with kubectl chat edit\n▎… triage q]")
+		s.press(esc)
+		s.shows("\n▎> a draft")
+		check.Equal(t, "held", 0, len(s.does.held))
+	}
+}
+
+func TestChangedPasteIsNoted(t *testing.T) {
+	for text, changed := range map[string]bool{"one\rtwo\r\nthree": false, "漢字 👩": false, "a\tb": true, "a\x01b": true,
+		strings.Repeat("x\r", maxLines) + "end": true} {
+		s := newScreen(t)
+		s.types("a draft")
+		s.press(tea.KeyPressMsg{Code: tea.KeyLeft})
+		s.Update(tea.PasteMsg{Content: text})
+		if noted := strings.Contains(strings.Join(s.notice, ""), "the paste was changed"); noted != changed {
+			t.Errorf("%.20q: notice %q, input %.30q", text, s.notice, s.composer.input.Value())
+		}
+	}
+}
+
+func TestDraftsKeepTheirPurpose(t *testing.T) {
+	s := newScreen(t)
+	call := v1beta1.PendingToolCall{ID: "c1", Name: "ask", Kind: v1beta1.RequiresApproval,
+		ApprovalCause: v1beta1.ApprovalInputRequired, InputRequests: `{"q":{"params":{"message":"Your name?"}}}`}
+	s.takes(waits(call), event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
+	call.Digest = call.CallDigest()
+	s.does.text = "text"
+	s.types("sent")
+	_, send := s.Update(enter)
+	s.types("draft")
+	s.press(tab, keyR)
+	s.does.refusal = errors.New("QueueFull")
+	s.run(send)
+	s.shows("QueueFull; arrow up shows what you wrote", "Enter answers call c1")
+	s.types("secret")
+	s.press(up, esc)
+	s.shows("\n▎> draft")
+	s.press(up)
+	s.shows("\n▎> sent")
+	s.press(up)
+	s.shows("\n▎> sent")
+	s.press(down, tab, keyR)
+	s.shows("\n▎> secret", "Enter answers call c1")
+	s.press(tab, down, keyE)
+	s.shows("\n▎> text", "Enter changes the queued message")
+	s.types("!")
+	s.press(ctrlL, up, enter)
+	s.composer.keepDraft()
+	check.Equal(t, "drafts", map[string]string{"": "draft", "answer c1 " + call.Digest: "secret", "edit q  2": "text!"},
+		s.composer.drafts)
+}
+
+func TestHiddenDraftSurvivesARecalledText(t *testing.T) {
+	s := newScreen(t)
+	s.types("one")
+	s.press(enter)
+	s.types("draft")
+	s.press(up, enter, up, up)
+	s.shows("\n▎> draft")
+	s.press(enter)
+	s.types("other")
+	s.press(up)
+	s.composer.keepDraft()
+	check.Equal(t, "drafts", map[string]string{"": "other"}, s.composer.drafts)
+}
+
+func TestRefusedTextReturnsWithItsReason(t *testing.T) {
+	s := newScreen(t)
+	s.does.err = errors.New("QueueFull")
+	s.types("one")
+	s.press(enter)
+	s.shows("▎kubectl chat: QueueFull", "▎> one")
+	s.does.err = nil
+	s.press(enter)
+	s.types("draft")
+	s.press(up)
+	s.shows("\n▎> one")
+	s.press(down)
+	s.shows("\n▎> draft")
+	check.Equal(t, "asked", "send one,send one", strings.Join(s.does.asked, ","))
+}
