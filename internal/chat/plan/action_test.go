@@ -252,20 +252,26 @@ func TestCallsBeforeADeletedMessageAreRunAgain(t *testing.T) {
 }
 
 func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
-	for name, cancel := range map[string]func(*world) *world{
-		"the deadline": func(w *world) *world {
-			return w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline) })
-		},
-		"an interruption": func(w *world) *world { return w.ask(v1beta1.RequestInterrupt) },
+	w := waits(t, pending(v1beta1.RequiresClient, "1")...)
+	w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline - time.Second) }).
+		want("RequiresAction v2 c-1-1/2 - []")
+	w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline) }).
+		want("Running v3 c-1-1/2 1:GenerateAssistant []")
+	w.answer(chattest.Says("hi")).want("Waiting v4 c-3-1/3 - []")
+	w = waits(t, pending(v1beta1.RequiresApproval, "1")...).cutIn("b").want("Running v3 c-1-1/2 1:GenerateAssistant [b]")
+	w.answer(chattest.Says("hi")).want("Running v5 b/4 1:GenerateAssistant []")
+}
+
+func TestInterruptEndsTurnWhoseCallsWait(t *testing.T) {
+	for name, kind := range map[string]v1beta1.RequiredAction{
+		"for a client": v1beta1.RequiresClient, "for approval": v1beta1.RequiresApproval,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := waits(t, pending(v1beta1.RequiresClient, "1")...)
-			w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline - time.Second) }).
-				want("RequiresAction v2 c-1-1/2 - []")
-			cancel(w).want("Running v3 c-1-1/2 1:GenerateAssistant []")
-			w.answer(chattest.Says("hi")).want("Waiting v4 c-3-1/3 - []")
+			w := waits(t, pending(kind, "1")...).ask(v1beta1.RequestInterrupt).requested(v1beta1.RequestDone)
+			w.want("Waiting v4 c-1-1/2 - []").wantReason(v1beta1.ReasonInterrupted).wantGivenUp(v1beta1.CallsCanceled, "")
+			w.say("b").want("Running v5 b/3 1:GenerateAssistant []")
 		})
 	}
-	w := waits(t, pending(v1beta1.RequiresApproval, "1")...).cutIn("b").want("Running v3 c-1-1/2 1:GenerateAssistant [b]")
-	w.answer(chattest.Says("hi")).want("Running v5 b/4 1:GenerateAssistant []")
+	waits(t, pending(v1beta1.RequiresClient, "1")...).say("b").ask(v1beta1.RequestInterrupt).
+		want("Running v4 b/3 1:GenerateAssistant []")
 }

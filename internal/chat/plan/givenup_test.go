@@ -35,7 +35,6 @@ func TestNextStepReceivesReasonOfAbandonedCalls(t *testing.T) {
 		want v1beta1.CallsCanceledReason
 	}{
 		"the deadline":           {func(w *world) { w.pass(late) }, v1beta1.CallsTimedOut},
-		"an interruption":        {func(w *world) { w.ask(v1beta1.RequestInterrupt) }, v1beta1.CallsCanceled},
 		"a message that cuts in": {func(w *world) { w.cutIn("b") }, v1beta1.CallsInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {

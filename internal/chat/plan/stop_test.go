@@ -107,8 +107,6 @@ func TestTurnStopsThoughOtherCallsAreGivenUp(t *testing.T) {
 		"the deadline": {func(w *world) *world {
 			return w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline) })
 		}, "Waiting v4 c-2-1/3 - []"},
-		"an interruption": {func(w *world) *world { return w.ask(v1beta1.RequestInterrupt) },
-			"Waiting v4 c-2-1/3 - []"},
 		"a message that cuts in": {func(w *world) *world { return w.cutIn("b") }, "Running v5 b/4 1:GenerateAssistant []"},
 	} {
 		t.Run(name, func(t *testing.T) {

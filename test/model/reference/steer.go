@@ -18,14 +18,13 @@ func (c *Chat) Interrupt(token string) {
 	c.stop()
 }
 
-// stop stops what is under way. An attempt hands over what it has before the turn ends; calls that wait are cancelled,
-// and the turn goes on without them.
+// stop stops what is under way. An attempt hands over what it has before the turn ends; calls that wait are cancelled.
 func (c *Chat) stop() {
 	c.compacting = false
 	switch {
 	case c.Phase == v1beta1.ChatRequiresAction:
 		c.cancelCalls()
-		c.goOn()
+		c.end(v1beta1.TurnInterrupted)
 	case c.Attempt != nil && c.Attempt.unasked != nil:
 		c.Attempt.unasked()
 	case c.Attempt == nil || c.Attempt.Lost: // The chat is held: there is nothing to hand over.
