@@ -139,10 +139,10 @@ func describePending(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summar
 		st.State = v1beta1.MessagePending
 		return conditions.Working(v1beta1.ReasonChatArchived,
 			"Chat "+s.chat.Name+" is about to be archived: the message is answered once spec.archived is false there"), true
-	case blocked(chat) || withoutPrompt(chat):
+	case obstacle(chat) != nil:
 		st.State = v1beta1.MessagePending
-		return conditions.Working(v1beta1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"),
-			true
+		return conditions.Working(v1beta1.ReasonWaitingForChat,
+			"Chat "+s.chat.Name+" cannot begin: "+obstacle(chat).Message), true
 	case !hold.IsZero() && chat.Wait != nil && chat.Wait.For == v1beta1.WaitForEdit:
 		st.State = v1beta1.MessagePending
 		return conditions.HeldForEdit(&hold), true
@@ -200,19 +200,17 @@ var cannotBegin = []v1beta1.ErrorReason{v1beta1.ErrorModelConfigNotFound, v1beta
 	v1beta1.ErrorModelConfigNotAllowed, v1beta1.ErrorChatClassNotFound,
 	v1beta1.ErrorParentNotFound, v1beta1.ErrorSubChatLimitExceeded}
 
-// withoutPrompt reports whether spec.prompt cannot become the chat's first message, behind which every other one waits.
-func withoutPrompt(chat *v1beta1.ChatStatus) bool {
-	ready := meta.FindStatusCondition(chat.Conditions, v1beta1.ConditionReady)
-	reason := v1beta1.ReasonOf(ready)
-	return reason == v1beta1.ReasonPromptRejected || reason == v1beta1.ReasonPromptNameConflict
-}
-
-func blocked(chat *v1beta1.ChatStatus) bool {
-	for i := range chat.Conditions {
-		if c := &chat.Conditions[i]; c.Type == v1beta1.ConditionStalled &&
-			slices.Contains(cannotBegin, v1beta1.ErrorReason(c.Reason)) {
-			return true
-		}
+// obstacle is the condition that says why the chat takes no message up, or why spec.prompt cannot become its first
+// message, behind which every other one waits; nil: nothing is in the way.
+func obstacle(chat *v1beta1.ChatStatus) *metav1.Condition {
+	stalled := meta.FindStatusCondition(chat.Conditions, v1beta1.ConditionStalled)
+	if stalled != nil && slices.Contains(cannotBegin, v1beta1.ErrorReason(stalled.Reason)) {
+		return stalled
 	}
-	return false
+	ready := meta.FindStatusCondition(chat.Conditions, v1beta1.ConditionReady)
+	switch v1beta1.ReasonOf(ready) {
+	case v1beta1.ReasonPromptRejected, v1beta1.ReasonPromptNameConflict:
+		return ready
+	}
+	return nil
 }

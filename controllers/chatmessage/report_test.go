@@ -87,13 +87,13 @@ func TestMessageBehindARefusedPromptWaits(t *testing.T) {
 	} {
 		chat := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 		chat.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionUnknown,
-			Reason: string(reason)}}
+			Reason: string(reason), Message: "of its prompt"}}
 		s := &scope{chat: chat, message: &v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "more"},
 			Spec: v1beta1.ChatMessageSpec{Role: v1beta1.RoleUser}}}
 		var st v1beta1.ChatMessageStatus
 		summary, told := describe(&st, s)
 		if told != (want != "") || summary.Reason != want || told &&
-			(st.State != v1beta1.MessagePending || !strings.Contains(summary.Message, "see its conditions")) {
+			(st.State != v1beta1.MessagePending || !strings.Contains(summary.Message, "cannot begin: of its prompt")) {
 			t.Errorf("%s: the message is %s and says %+v", reason, st.State, summary)
 		}
 	}

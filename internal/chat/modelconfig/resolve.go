@@ -7,6 +7,7 @@ package modelconfig
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"parley.dev/parley/api/v1beta1"
 )
@@ -121,11 +122,32 @@ func resolveDefault(configs []v1beta1.ChatModelConfig) (*v1beta1.ChatModelConfig
 	if first := FirstDefault(configs); first != nil {
 		return first, nil
 	}
+	names := usable(configs)
+	if names == "" {
+		return nil, &v1beta1.GenerationError{Reason: v1beta1.ErrorModelConfigNotFound,
+			Message: "This namespace has no enabled ChatModelConfig", Advice: "Create one with default: true"}
+	}
 	return nil, &v1beta1.GenerationError{
 		Reason:  v1beta1.ErrorModelConfigNotFound,
-		Message: "No enabled ChatModelConfig of this namespace says default: true, and spec.modelConfigRef names none",
-		Advice:  "Create one, or name one",
+		Message: "The chat names no ChatModelConfig, and none of this namespace is the default",
+		Advice:  "Name one in spec.modelConfigRef: " + names + ". Or set default: true in one of them",
 	}
+}
+
+// usable names some of the configurations that a chat can name; empty if there is none.
+func usable(configs []v1beta1.ChatModelConfig) string {
+	const most = 5
+	var names []string
+	for i := range configs {
+		if c := &configs[i]; !c.Spec.Disabled && c.DeletionTimestamp.IsZero() {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " or others"
+	}
+	return strings.Join(names, ", ")
 }
 
 // FirstDefault is the first configuration by name that says default: true and is not disabled, or nil.

@@ -4,6 +4,7 @@
 package modelconfig
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,11 @@ func config(name string, isDefault bool) v1beta1.ChatModelConfig {
 
 func TestResolve(t *testing.T) {
 	all := []v1beta1.ChatModelConfig{config("c", true), config("b", false), config("a", true)}
+	many := []v1beta1.ChatModelConfig{config("m0", false)}
+	many[0].Spec.Disabled = true
+	for i := range 6 {
+		many = append(many, config(fmt.Sprintf("m%d", i), false))
+	}
 	for name, c := range map[string]struct {
 		configs []v1beta1.ChatModelConfig
 		ref     string
@@ -29,8 +35,9 @@ func TestResolve(t *testing.T) {
 		"the named one":                {all, "b", "b", ""},
 		"the first default by name":    {all, "", "a", ""},
 		"a named one that is missing":  {all, "x", "", "ChatModelConfig x, which spec.modelConfigRef names, does not exist"},
-		"no default":                   {all[1:2], "", "", "says default: true"},
-		"an empty namespace":           {nil, "", "", "Create one"},
+		"no default":                   {all[1:2], "", "", "spec.modelConfigRef: b. Or set"},
+		"no default among many":        {many, "", "", "spec.modelConfigRef: m0, m1, m2, m3, m4 or others. Or set"},
+		"an empty namespace":           {nil, "", "", "Create one with default: true"},
 		"a named one, without default": {all[1:2], "b", "b", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

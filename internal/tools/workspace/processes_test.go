@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
@@ -33,6 +35,8 @@ func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
 	looks := len(b.agent.Requests())
 	b.agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Query().Get("wait") != "" && !strings.HasSuffix(r.URL.Path, "/output") {
+			// What a process has written is shown while it runs.
+			waiting.Until(t, time.Minute, "the output is shown", func() bool { return b.seen() != "" })
 			p.Say("after\n")
 			p.Exit(1)
 		}
