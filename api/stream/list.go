@@ -24,6 +24,8 @@ type Summary struct {
 	Class string `json:"class,omitempty"`
 	// Parent is the name of the chat above; absent for a root chat.
 	Parent string `json:"parent,omitempty"`
+	// ForkOf is the name of the chat that this one continues; absent for a chat that is no fork.
+	ForkOf string `json:"forkOf,omitempty"`
 	// Root is the chat at the top of the family: its name and uid, and the workspace that the family shares.
 	Root *v1beta1.FamilyRoot `json:"root,omitempty"`
 

@@ -82,8 +82,12 @@ type Message struct {
 	CreatedBy string `json:"createdBy,omitempty"`
 	// EditedBy is who changed it last.
 	EditedBy string `json:"editedBy,omitempty"`
-	// CreatedAt is when the object was created.
+	// CreatedAt is when the object was created. In a fork, that is when it was copied.
 	CreatedAt metav1.Time `json:"createdAt"`
+	// StartedAt is when a generation pod began the message, also in a fork; absent for what people and clients wrote.
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+	// FinishedAt is when the generation pod was done.
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
 }
 
 // Note is the data of EventNote.

@@ -120,6 +120,20 @@ func TestNewChatHasItsSettings(t *testing.T) {
 	}
 }
 
+func TestNewChatNamesModelWithoutADefault(t *testing.T) {
+	s, p := idle(t)
+	s.answer("GET /v1beta1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{
+		{"name": "default", "disabled": true}, {"name": "small"}}})
+	p.Key("n")
+	p.Until("a model is chosen", "[...document.querySelectorAll('dialog select')].some((s) => s.value === 'small' &&"+
+		" s.options[0].textContent === 'none: the class has to name one')")
+	p.Type("dialog textarea", "Why?")
+	p.Key("Enter")
+	if got := encoded(s.wasAsked("POST " + chats)["spec"]); got != `{"modelConfigRef":{"name":"small"},"prompt":"Why?"}` {
+		t.Errorf("asked for was %s", got)
+	}
+}
+
 func TestHeldEnterCreatesOneChat(t *testing.T) {
 	s, p := idle(t)
 	p.Key("n")

@@ -123,7 +123,7 @@ func TestClassIsShownToReaderAndTried(t *testing.T) {
 	p := s.opened(t)
 	p.Click("[data-act=configure]", "")
 	p.Click("#config-body a", "ops")
-	p.Sees("#config-body", "You may not change it.")
+	p.Sees("#config-body", "You may not change it: nothing here is saved.")
 	p.Sees("#config-body pre", "- \"What is broken?\"")
 	p.Click("#config-body button", "Try it in a chat")
 	p.Until("the class is chosen", "[...document.querySelectorAll('dialog select')].some((s) => s.value === 'ops')")

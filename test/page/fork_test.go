@@ -7,9 +7,27 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"parley.dev/parley/test/kit/browser"
 )
+
+func TestForkSaysWhatItContinuesAndWhen(t *testing.T) {
+	s := newStage(t)
+	s.list(summary("triage-2", "Waiting", "Answered", fields{"title": "A node", "forkOf": "triage"}),
+		summary("triage", "Waiting", "Answered", fields{"title": "A node"}))
+	copied := noon.Add(26 * time.Hour)
+	s.chat("triage-2", message(0, "User", fields{"content": "Why?", "createdAt": copied}),
+		message(1, "Assistant", fields{"parts": []fields{text("Because.")}, "createdAt": copied}),
+		status("Waiting", "Answered", 2, nil))
+	p := browser.Open(t, browser.Start(t), s.url, browser.At(noon.Add(27*time.Hour)))
+	p.Click("#chats a .meta", "fork")
+	p.Sees("#family a", "Fork of triage")
+	p.Until("the reply has its own time",
+		"document.querySelector('article.assistant time').dateTime.startsWith('2026-11-23T12:01')")
+	p.Click("#family a", "Fork of triage")
+	p.Until("what it continues is open", "location.hash.endsWith('/triage')")
+}
 
 func TestForkContinuesFromAReply(t *testing.T) {
 	s := newStage(t)

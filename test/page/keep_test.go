@@ -88,6 +88,9 @@ func TestRetryOfDeliveredMessageIsNoError(t *testing.T) {
 	p.Key("Enter")
 	p.Sees("#queue li", "is sent")
 	p.Gone(".toast", "not sent")
+	p.Reload()
+	p.Sees("#queue li", "is sent")
+	p.Gone(".toast", "not sent")
 }
 
 func TestAMessageThatTheChatRefusesComesBack(t *testing.T) {

@@ -54,7 +54,7 @@ func newStage(t testing.TB) *stage {
 		answers: map[string]func() (int, any){}}
 	s.answers["GET /v1beta1/namespaces"] = always(map[string]any{"namespaces": []string{"demo", "prod"}})
 	s.answers["GET /v1beta1/namespaces/demo/modelconfigs"] = always(map[string]any{"modelConfigs": []map[string]any{
-		{"name": "large"}, {"name": "small"}}})
+		{"name": "large", "default": true}, {"name": "small"}}})
 	s.answers["GET /v1beta1/namespaces/demo/chatclasses"] = always(map[string]any{"chatClasses": []any{}})
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

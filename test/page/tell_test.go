@@ -36,6 +36,8 @@ func message(index int, role string, more fields) event {
 	}
 	if role == "User" {
 		said["createdBy"] = "anna"
+	} else {
+		said["startedAt"], said["finishedAt"] = noon.Add(time.Duration(index-1)*time.Minute), said["createdAt"]
 	}
 	maps.Copy(said, more)
 	return event{"message", fields{"historyVersion": index + 1, "index": index, "message": said}}

@@ -152,6 +152,9 @@ func SummaryOf(chat *v1beta1.Chat) stream.Summary {
 	if chat.Status.ChatClass != nil {
 		s.Class = chat.Status.ChatClass.Name
 	}
+	if chat.Spec.Fork != nil {
+		s.ForkOf = chat.Spec.Fork.Chat
+	}
 	if chat.Spec.ParentRef != nil {
 		s.Parent = chat.Spec.ParentRef.Name
 	}

@@ -151,6 +151,7 @@ func messageOf(msg *v1beta1.ChatMessage, commit *v1beta1.CommittedMessage) strea
 	if g := msg.Spec.Generation; g != nil {
 		m.Attempt, m.Action, m.Outcome, m.Truncated = g.Attempt, g.Action, g.Outcome, g.Truncated
 		m.ReplyOutcome, m.FinishReason = g.ReplyOutcome, g.FinishReason
+		m.StartedAt, m.FinishedAt = &g.StartedAt, &g.FinishedAt
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsCanceledReasonBefore, m.Decisions = g.CallsCanceledReasonBefore, g.Decisions

@@ -59,6 +59,7 @@ export class ChatActions {
       const own = spec.workspace ?? await this.classWorkspace(status?.chatClass?.name);
       const stored = storedWorkspace(own, status?.workspace?.podTemplateRef);
       const workspace = stored || (spec.workspace?.podTemplateRef && spec.workspace);
+      const files = own && ' The files of its workspace are not copied.';
       const wanted = workspace && await chosen('Continue in another chat', stored ? 'Copy the files of the workspace'
         : 'With a workspace of the same template. The files are not in a volume and cannot be copied', 'Continue');
       if (wanted === null) return undefined;
@@ -67,7 +68,7 @@ export class ChatActions {
       const { settings, omitted } = forkSettings(wanted ? { ...spec, workspace: undefined } : spec);
       await create(`${inNamespace(this.namespace)}/chats`, { name, spec: { ...settings, ...(named && { workspace }),
         fork: { chat: this.chat, message: last, ...(wanted && stored && { workspace: 'Copy' }) } } });
-      toast(omitted.length ? `The fork has the settings of the chat, but not: ${omitted.map(plain).join(', ')}.` : 'The fork has the settings of the chat.');
+      toast(`The fork has the settings of the chat${omitted.length ? `, but not: ${omitted.map(plain).join(', ')}` : ''}.${(!(wanted && stored) && files) || ''}`);
       return name;
     });
   }

@@ -101,8 +101,8 @@ const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
  * sends it again: that there is one of this name already then means that it has.
  * @param {string} path @param {{name: string}} body @param {(no: Refusal) => void} [waiting] is told of each try in vain
  */
-export async function create(path, body, waiting = () => {}) {
-  for (let unknown = false, pause = 500; ; pause = Math.min(pause * 2, 10000)) {
+export async function create(path, body, waiting = () => {}, again = false) {
+  for (let unknown = again, pause = 500; ; pause = Math.min(pause * 2, 10000)) {
     try {
       return await ask('POST', path, body);
     } catch (no) {

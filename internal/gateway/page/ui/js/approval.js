@@ -126,7 +126,8 @@ export class ApprovalPanel {
 
   #settled(call, at) {
     if (!call.decision) return;
-    settledBy(at, `${verdict(call.decision)}. It goes on once all are decided.`);
+    const others = this.root.querySelectorAll('.pending').length > 1;
+    settledBy(at, `${verdict(call.decision)}.${others ? ' It goes on once all are decided.' : ''}`);
   }
 
   /** Leaves the calls in place, which wait no longer. */

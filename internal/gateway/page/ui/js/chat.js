@@ -146,12 +146,13 @@ export class ChatView {
 
   #family(about) {
     const below = this.page.below(this.chat);
-    const shown = JSON.stringify([about.parent, below.map((c) => [c.name, c.title, c.reason, c.phase])]);
+    const shown = JSON.stringify([about.parent, about.forkOf, below.map((c) => [c.name, c.title, c.reason, c.phase])]);
     const root = byId('family');
     if (root.dataset.shown === shown && root.dataset.chat === this.chat) return;
     Object.assign(root.dataset, { shown, chat: this.chat });
-    root.hidden = !about.parent && below.length === 0;
+    root.hidden = !about.parent && !about.forkOf && below.length === 0;
     fill(root, about.parent ? el('a', { href: this.page.link(about.parent) }, `↑ ${clipped(about.parent, 40)}`) : null,
+      about.forkOf ? el('a', { href: this.page.link(about.forkOf) }, `Fork of ${clipped(about.forkOf, 40)}`) : null,
       ...below.map((sub) => el('a', { href: this.page.link(sub.name) }, clipped(sub.title || sub.name, 40),
         el('span', { class: `standing ${mark(sub)}` }, standing(sub)))));
   }
@@ -177,7 +178,7 @@ export class ChatView {
   edit(entry, restored = false) {
     const at = this.transcript.items.find((item) => item.entry === entry)?.node;
     const hint = entry.message.visibility === 'Users' ? 'Only people read this.'
-      : 'The conversation goes on from here: the replies behind it are generated again.';
+      : 'The conversation goes on from here: all messages behind it leave it, yours too.';
     if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, hint, restored },
       this.tell);
   }

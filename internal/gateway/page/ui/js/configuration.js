@@ -83,7 +83,7 @@ async function openForm(at, kind, name) {
   const [schema, raw] = await Promise.all([ask('GET', `/configurations/${kind.resource}/schema`), name ? bytes(path(name)) : null]);
   const text = raw ? new TextDecoder().decode(raw) : '';
   const { object, update } = raw ? JSON.parse(text) : { object: {}, update: kind.create };
-  let why = update ? '' : 'You may not change it.';
+  let why = update ? '' : 'You may not change it: nothing here is saved.';
   if (LONG_NUMBER.test(text)) why = 'It has a number with more digits than a browser keeps: change it with kubectl.';
   return new Form({ at, kind, name, path, schema, object, why });
 }
@@ -95,7 +95,7 @@ class Form {
     Object.assign(this, of);
     const { at, kind, name, object, schema, why } = of;
     this.fields = fields(schema, object.spec ?? {});
-    this.nameField = /** @type {HTMLInputElement} */ (el('input', { type: 'text', required: true, maxlength: 253, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' }));
+    this.nameField = /** @type {HTMLInputElement} */ (el('input', { type: 'text', required: true, maxlength: 253, title: 'Lower-case letters, digits, - and .', pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' }));
     this.result = el('p', { role: 'status' });
     this.manifest = el('pre', { tabindex: 0, 'aria-label': 'Manifest' });
     this.busy = false;
@@ -104,8 +104,8 @@ class Form {
     const about = kind.objects.find((one) => one.name === name);
     this.tryIt = this.#tryIt(about);
     this.discard = button('Discard the changes', () => { this.#mark(false); location.hash = at.link(''); }, { class: 'quiet', hidden: true });
-    this.form = /** @type {HTMLFormElement} */ (el('form', {}, !name && el('div', { class: 'field' }, el('label', {}, 'Name', this.nameField)), ...this.fields.nodes,
-      el('div', { class: 'row' }, ...(why ? [el('p', { class: 'dim' }, why)] : acts), this.discard, this.tryIt), this.result));
+    this.form = /** @type {HTMLFormElement} */ (el('form', {}, why && el('p', { class: 'warning' }, why), !name && el('div', { class: 'field' }, el('label', {}, 'Name', this.nameField)), ...this.fields.nodes,
+      el('div', { class: 'row' }, ...(why ? [] : acts), this.discard, this.tryIt), this.result));
     this.form.addEventListener('submit', (event) => event.preventDefault());
     for (const change of ['input', 'change', 'click']) this.form.addEventListener(change, () => this.#draw());
     this.manifest.textContent = this.#text();

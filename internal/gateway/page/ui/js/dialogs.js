@@ -61,7 +61,7 @@ export async function newChat(namespace, created, given = {}) {
   const key = `${namespace}/new`;
   const text = (placeholder, more = {}) => el('input', { type: 'text', placeholder, ...more });
   const choice = (...values) => el('select', {}, el('option', { value: '' }, 'default'), ...values.map((value) => el('option', {}, value)));
-  const name = text('made up', { maxlength: 200, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' });
+  const name = text('chosen for you, or such as fix-the-build', { maxlength: 200, title: 'Lower-case letters, digits, - and .', pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' });
   const prompt = kept(el('textarea', { rows: 4, required: true }), key);
   const model = choice();
   const klass = choice();
@@ -116,7 +116,11 @@ export async function newChat(namespace, created, given = {}) {
   form.addEventListener('submit', (event) => { event.preventDefault(); begin(); });
   prompt.addEventListener('keydown', (event) => onEnter(event, () => form.requestSubmit()));
   options(model, namespace, 'modelConfigs', (one) => [one.model && `${one.name}: ${one.model}, ${one.provider}`,
-    one.default && '(default)', one.ready === false && '(not ready)']);
+    one.default && '(default)', one.ready === false && '(not ready)']).then((all) => {
+    if (!all.length || all.some((one) => one.default)) return;
+    model.options[0].textContent = 'none: the class has to name one';
+    if (!model.value) model.value = all.find((one) => !one.disabled)?.name ?? '';
+  });
   options(template, namespace, 'templates', (one) => [one.description ? `${one.name}:` : one.name, one.description]);
   const classes = options(klass, namespace, 'chatClasses', () => []);
   const describe = async () => {

@@ -22,7 +22,7 @@ function section(message) {
   const parts = message.content ? [message.content] : (message.parts ?? []).map(partOf).filter(Boolean);
   if (message.visibility === 'Model' || parts.length === 0) return '';
   const author = { User: person(message.createdBy) || 'User', Assistant: message.model?.name || 'Model', System: 'Summary' }[message.role];
-  return [...(author ? [`## ${safe(author)}, ${message.createdAt}`] : []), ...parts].join('\n\n');
+  return [...(author ? [`## ${safe(author)}, ${message.finishedAt ?? message.createdAt}`] : []), ...parts].join('\n\n');
 }
 
 function partOf({ type, text, file, source, toolCall, toolResult }) {

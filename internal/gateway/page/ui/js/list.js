@@ -144,7 +144,7 @@ export class ChatList {
       unread ? el('span', { class: 'sr' }, ', unread') : null),
       el('span', { class: 'age', 'data-since': chat.since }, chat.since ? ago(chat.since) : '')),
     el('span', { class: 'top' }, el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
-      el('span', { class: 'meta' }, [chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
+      el('span', { class: 'meta' }, [chat.forkOf ? 'fork' : '', chat.queued ? `${chat.queued} queued` : '', clipped(chat.model ?? '', 60),
         ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · '))),
     chat.lastReply || chat.turn?.summary
       ? el('span', { class: 'last', dir: 'auto' }, clipped(unmarked(chat.turn?.summary || chat.lastReply), 120)) : null);

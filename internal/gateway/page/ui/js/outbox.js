@@ -22,7 +22,7 @@ export class Outbox {
     /** @type {{body: any, state: string}[]} */
     this.items = (JSON.parse(draft(this.key) || '[]')).map((body) => ({ body, state: 'is being sent' }));
     this.closed = false;
-    for (const item of this.items) this.#send(item);
+    for (const item of this.items) this.#send(item, true);
   }
 
   /** @param {Object} body of the operation, without a name */
@@ -50,12 +50,12 @@ export class Outbox {
     this.page.changed();
   }
 
-  async #send(item) {
+  async #send(item, again = false) {
     try {
       await create(`${ofChat(this.namespace, this.chat)}/messages`, item.body, (no) => {
         item.state = `waits: ${no.message} It is sent again`;
         this.page.changed();
-      });
+      }, again);
       item.state = 'is sent';
       this.page.changed();
       await this.#watch(item);

@@ -9,7 +9,7 @@ import { button, copyButton, el, fill } from './dom.js';
 import { fully, plain, readable } from './text.js';
 
 const HOUR = 3600e3;
-const PERIODS = [['1 hour', HOUR], ['1 day', 24 * HOUR], ['1 week', 7 * 24 * HOUR], ['no end', 0]];
+const PERIODS = [['1 hour', HOUR], ['1 day', 24 * HOUR], ['3 days', 72 * HOUR], ['1 week', 7 * 24 * HOUR], ['no end', 0]];
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 export class Share {
@@ -28,9 +28,16 @@ export class Share {
     this.shown = dialog(`Share ${plain(name)}`, el('p', {}, 'Readers see the chat, its sub-chats and all messages. '
       + 'Whoever may read the chats of the namespace can read this one as well.'), this.list, this.state, form, this.failure,
     el('div', { class: 'row' }, button('Save', ({ target }) => this.#save(target), { class: 'primary' }),
-      link && copyButton('Copy link', () => link, 'Copy link'), button('Close', () => this.shown.close())));
+      link && copyButton('Copy link', () => link, 'Copy link'), button('Close', () => this.#close())));
     this.name.focus();
     this.#read(chat);
+  }
+
+  #close() {
+    const lost = !same(this.readers, this.saved) && !this.warned;
+    if (!lost) this.shown.close();
+    this.warned = lost;
+    this.failure.textContent = 'The change is not saved. Save it, or close again to discard it.';
   }
 
   #add() {
@@ -73,7 +80,7 @@ export class Share {
   #observe({ metadata, status }) {
     const shared = status?.conditions?.find(({ type }) => type === 'Shared');
     const current = status?.observedGeneration >= metadata.generation && shared?.reason !== 'Sharing';
-    this.report = current ? readable(shared?.message) : 'The operator has not changed access yet.';
+    this.report = current ? readable(shared?.message) : 'It is saved, and takes effect in a few seconds.';
     this.#draw();
     clearTimeout(this.timer);
     const timer = this.timer = current ? 0 : setTimeout(async () => {

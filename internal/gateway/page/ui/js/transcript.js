@@ -230,7 +230,7 @@ export class Transcript {
 
   /**
    * The messages of people, the turns that answer them, notes, and the mark where the model begins to see them.
-   * @returns {{key: string, entry?: any, entries?: any[], began?: string, canceled?: string}[]}
+   * @returns {{key: string, entry?: any, entries?: any[], canceled?: string}[]}
    */
   #itemsOf() {
     const { notes, status, busy, live } = this.story;
@@ -241,9 +241,8 @@ export class Transcript {
     const out = [];
     let turn = null;
     let key = 'turn of an earlier message';
-    let began = '';
     const open = () => {
-      turn = { key, entries: [], began, canceled: '' };
+      turn = { key, entries: [], canceled: '' };
       out.push(turn);
     };
     entries.forEach((entry, i) => {
@@ -261,8 +260,6 @@ export class Transcript {
       if (turn) turn.canceled = message.callsCanceledReasonBefore ?? '';
       turn = null;
       key = `turn of ${keyOf(entry)}`;
-      // One that waited in the queue is older than the turn before.
-      began = [message.createdAt, entries[i - 1]?.message.createdAt ?? ''].sort().at(-1);
       out.push(itemOf(entry));
     });
     if ((busy || live) && !turn) open();

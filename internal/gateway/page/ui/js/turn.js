@@ -102,12 +102,12 @@ export class Turn {
   }
 
   /**
-   * @param {{entries: Entry[], began: string, canceled: string}} turn canceled is why calls have no result
+   * @param {{entries: Entry[], canceled: string}} turn canceled is why calls have no result
    * @param {import('./story.js').Story|null} story of the newest turn
    */
   update(turn, story) {
     // A long chat has thousands of turns that stay as they are.
-    const drawn = [turn.entries.length, turn.entries[0], turn.entries.at(-1), turn.began, turn.canceled, story?.busy];
+    const drawn = [turn.entries.length, turn.entries[0], turn.entries.at(-1), turn.canceled, story?.busy];
     const same = drawn.every((value, i) => value === this.drawn[i]);
     if (same && !story) return;
     if (!same) this.#draw(turn, Boolean(story?.busy));
@@ -141,10 +141,11 @@ export class Turn {
     const last = replies.at(-1);
     this.node.dataset.name = last?.name ?? '';
     this.author.title = safe(last?.model?.config ?? '');
-    this.time.textContent = last ? when(last.createdAt) : '';
-    this.time.setAttribute('datetime', last?.createdAt ?? '');
+    const at = last?.finishedAt ?? last?.createdAt ?? '';
+    this.time.textContent = at && when(at);
+    this.time.setAttribute('datetime', at);
     const folded = this.steps.slice(0, -1).flatMap((step) => step.entries.map((entry) => entry.message));
-    this.summary.textContent = workSummary(folded, replies, busy ? '' : turn.began);
+    this.summary.textContent = workSummary(folded, replies, !busy);
     this.tools.replaceChildren(...(last ? this.#tools(turn.entries.findLast((entry) => entry.message === last)) : []));
     this.foot.replaceChildren(footer(replies, this.steps.length > 1));
   }

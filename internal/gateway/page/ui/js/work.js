@@ -42,9 +42,9 @@ function callsOf(messages) {
 
 /**
  * @param {any[]} folded the messages that are counted @param {any[]} replies all of the turn
- * @param {string} began when the turn began, once it is over
+ * @param {boolean} ended whether the turn is over
  */
-export function workSummary(folded, replies, began) {
+export function workSummary(folded, replies, ended) {
   const counts = new Map();
   const ends = new Map();
   for (const { toolCall, end } of callsOf(folded)) {
@@ -64,7 +64,7 @@ export function workSummary(folded, replies, began) {
   if (folded.some((message) => message.role === 'System')) did.push('wrote a summary of the context');
   for (const [end, count] of ends) did.push(`${count} ${end}`);
   const words = did.join(', ') || `${folded.length} ${folded.length === 1 ? 'step' : 'steps'}`;
-  const end = began ? lasted(Date.parse(replies.at(-1)?.createdAt) - Date.parse(began)) : '';
+  const end = ended ? lasted(Date.parse(replies.at(-1)?.finishedAt) - Date.parse(replies[0]?.startedAt)) : '';
   return [words[0].toUpperCase() + words.slice(1), end, ...costOf(replies)].filter(Boolean).join(' · ');
 }
 
