@@ -62,7 +62,7 @@ var sendRules = []Rule{
 	{
 		Event: SendMessageInterrupt, Edges: to(Running, RequiresAction), Guards: []Guard{RoomToCutIn},
 		Effects: []Effect{EnqueueCutIn, CancelCalls, ClearDeadline, BumpHistory, ResetAttempt},
-		Why:     "The pending calls are given up; the model sees that and ends its turn, then the message is next.",
+		Why:     "The pending calls are given up, and the turn is interrupted in the same write: the message is next.",
 	},
 }
 

@@ -29,23 +29,10 @@ func waitsForApproval(t *testing.T) *world {
 }
 
 func TestNextStepReceivesReasonOfAbandonedCalls(t *testing.T) {
-	late := func(f *Facts) { f.Now = now.Add(v1beta1.DefaultApprovalDeadline + time.Second) }
-	for name, c := range map[string]struct {
-		do   func(w *world)
-		want v1beta1.CallsCanceledReason
-	}{
-		"the deadline":           {func(w *world) { w.pass(late) }, v1beta1.CallsTimedOut},
-		"a message that cuts in": {func(w *world) { w.cutIn("b") }, v1beta1.CallsInterrupted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := waitsForApproval(t).wantGivenUp("", "")
-			c.do(w)
-			w.wantGivenUp(c.want, "").answer(chattest.CallsRequiring(v1beta1.RequiresApproval, "1"))
-			if got := w.chat.Status.Turn; got.Message == "a" && got.CallsCanceledReason != "" {
-				t.Errorf("a step that follows the calls leaves %q", got.CallsCanceledReason)
-			}
-		})
-	}
+	w := waitsForApproval(t).wantGivenUp("", "")
+	w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultApprovalDeadline + time.Second) }).
+		wantGivenUp(v1beta1.CallsTimedOut, "").answer(chattest.CallsRequiring(v1beta1.RequiresApproval, "1")).
+		wantGivenUp("", "")
 }
 
 func TestNextMessageRecordsReasonOfAbandonedCalls(t *testing.T) {

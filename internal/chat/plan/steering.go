@@ -82,9 +82,6 @@ func answerRequest(p *pass, kind v1beta1.RequestKind) (reason v1beta1.EventReaso
 		return v1beta1.EventContextNotRefreshed, refreshContext(p)
 	}
 	refused := p.try(requested[kind], subject{compaction: v1beta1.CompactionManual})
-	if kind == v1beta1.RequestInterrupt && refused == "" && p.status().Phase == v1beta1.ChatRunning {
-		refused = p.try(machine.Interrupt, subject{}) // Its calls are cancelled: the model must not continue without them.
-	}
 	return v1beta1.EventReason(refused), refused.Meaning()
 }
 

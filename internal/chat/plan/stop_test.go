@@ -100,29 +100,13 @@ func TestTurnStopsOnceAllCallsAreAnswered(t *testing.T) {
 }
 
 func TestTurnStopsThoughOtherCallsAreGivenUp(t *testing.T) {
-	for name, c := range map[string]struct {
-		giveUp func(*world) *world
-		want   string
-	}{
-		"the deadline": {func(w *world) *world {
-			return w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline) })
-		}, "Waiting v4 c-2-1/3 - []"},
-		"a message that cuts in": {func(w *world) *world { return w.cutIn("b") }, "Running v5 b/4 1:GenerateAssistant []"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1beta1.RequiresClient, "2"))
-			w.pass(func(f *Facts) {
-				f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1"), chattest.StoppedBy("plan")),
-					pending(v1beta1.RequiresClient, "2")
-			})
-			c.giveUp(w).want(c.want)
-			if turn := w.chat.Status.Turn; turn.Message != "a" {
-				w.wantPrevious("a", v1beta1.TurnStoppedAfterTool)
-			} else if turn.Result != v1beta1.TurnStoppedAfterTool {
-				t.Errorf("the turn ended as %s", turn.Result)
-			}
-		})
-	}
+	w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1beta1.RequiresClient, "2"))
+	w.pass(func(f *Facts) {
+		f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1"), chattest.StoppedBy("plan")),
+			pending(v1beta1.RequiresClient, "2")
+	})
+	w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline) }).want("Waiting v4 c-2-1/3 - []").
+		wantStopped("plan")
 }
 
 func TestAnInterruptedBatchEndsTheTurnAsInterrupted(t *testing.T) {

@@ -236,8 +236,15 @@ func podAfter(e *v1beta1.LastError) (after time.Time) {
 	return after
 }
 
-// followPhase does what the phase that was just reached demands.
+// followPhase does what the phase that was just reached demands. Calls that an interruption cancelled end the turn: the
+// model must not continue without them.
 func followPhase(p *pass) error {
+	interrupts := p.firing.Event == machine.Interrupt || p.firing.Event == machine.SendMessageInterrupt
+	if interrupts && p.firing.From.Phase() == v1beta1.ChatRequiresAction {
+		if err := p.fire(machine.Interrupt, subject{}); err != nil {
+			return err
+		}
+	}
 	if p.status().Phase == v1beta1.ChatInterrupting {
 		return stopAttempt(p)
 	}
