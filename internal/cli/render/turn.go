@@ -87,9 +87,14 @@ func (t *Turn) show(u client.Update) error {
 	return nil
 }
 
-// needsPerson reports whether the turn cannot begin, or cannot continue, until a person acts.
+// needsPerson reports whether the turn cannot begin, or cannot continue, until a person acts. Before the turn, a status
+// without a wait may be that of a turn that failed.
 func (t *Turn) needsPerson(s *stream.Status, now *client.Turn) bool {
-	return t.First && !now.Begun && s.Ready == metav1.ConditionFalse || now.Held
+	if now.Begun {
+		return now.Held
+	}
+	return s.Ready == metav1.ConditionFalse && (t.First || s.Wait != nil) ||
+		s.Wait != nil && s.Wait.For == v1beta1.WaitForUnarchive
 }
 
 // delays reports whether the update is about a wait that delays the message in the queue, too.

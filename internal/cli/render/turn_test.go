@@ -139,3 +139,27 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 		})
 	}
 }
+
+func TestWaitForPersonEndsTheTurn(t *testing.T) {
+	const failed = `{"turn":"old","ready":"False","reason":"Overloaded","result":"Failed"}`
+	blocked := func(ready, end string) string {
+		return fmt.Sprintf(`{"turn":"old","ready":%q,"reason":"R","message":"m","wait":{"for":%q,"reason":"R","message":"m"}}`,
+			ready, end)
+	}
+	for name, c := range map[string]struct{ status, want string }{
+		"a turn before that failed":   {failed, ""},
+		"a model that is missing":     {blocked("False", "ModelConfig"), "R: m"},
+		"a model that may still come": {blocked("Unknown", "ModelConfig"), ""},
+		"a chat that is archived":     {blocked("True", "Unarchive"), "R: m"},
+		"a pod that starts":           {blocked("Unknown", "Pod"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errOut strings.Builder
+			turn := &Turn{Printer: NewPrinter(&out, &errOut, false, hints), Message: "mine"}
+			err := turn.Event(stream.Event{Name: "status", Data: []byte(c.status)})
+			if got := strings.TrimPrefix(fmt.Sprint(err), "<nil>"); got != c.want {
+				t.Errorf("it ends with %q, want %q", got, c.want)
+			}
+		})
+	}
+}

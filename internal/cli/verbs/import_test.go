@@ -173,6 +173,33 @@ func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
 	c.failsWith("PromptNameConflict: another message has the name")
 }
 
+func TestReplyIsNotAwaitedFromAnArchivedChat(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.chat.Spec.Archived = true
+	p.update(p.chat)
+	p.run("send", "triage", "a question").exits(exitFailed, "chat triage is archived, and accepts no messages: run "+
+		"kubectl chat --kubeconfig "+p.files["token"]+" unarchive triage")
+	var sent v1beta1.ChatMessageList
+	check.OK(t, p.c.List(t.Context(), &sent, client.InNamespace(p.namespace)))
+	check.Equal(t, "messages", 0, len(sent.Items))
+}
+
+func TestSendEndsWhereOnlyPeopleCanAct(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	imported := p.start("token", repliedLast, "--gateway", p.gateway, "import", "-", "again", "--prompt", "and?")
+	p.created("again")
+	const why = "none is default"
+	reason := v1beta1.ConditionReason(v1beta1.ErrorModelConfigNotFound)
+	p.chat.Status.Wait = &v1beta1.ChatWait{For: v1beta1.WaitForModelConfig, Reason: string(reason), Message: why,
+		Since: metav1.Now()}
+	p.chat.Status.Conditions = ready(metav1.ConditionFalse, reason, why)
+	p.updateStatus(p.chat)
+	imported.failsWith("ModelConfigNotFound: " + why)
+	p.run("--gateway", p.gateway, "send", "again", "or?").failsWith("ModelConfigNotFound: " + why)
+}
+
 func TestTimeoutReportsUnreadMessage(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)

@@ -77,8 +77,12 @@ func newSend(o *options) *cobra.Command {
 }
 
 func sendMessage(ctx context.Context, s *session, chat, text string, so sendOptions) error {
-	if err := s.CheckChat(ctx, chat); err != nil {
+	found, err := s.Chat(ctx, chat)
+	switch {
+	case err != nil:
 		return err
+	case found.Spec.Archived || found.Status.Archived:
+		return fmt.Errorf("chat %s is archived, and accepts no messages: run %s", chat, s.command("unarchive", chat))
 	}
 	spec := so.message(text)
 	if err := attach(ctx, s, chat, &spec, so.files); err != nil {
