@@ -117,7 +117,7 @@ func (p *Printer) retry(r *stream.Retry) {
 // showWait shows what the chat waits for, and the warnings, each when it changes. Pending calls and retries have their
 // own events. While a reply comes, a wait for its pod is over: the status is only late.
 func (p *Printer) showWait(now *stream.Status) {
-	words := waitWords(now.Wait)
+	words := waitWords(now)
 	streaming := words != "" && now.Wait.For == v1beta1.WaitForPod && p.Chat.Live.Has(parts.Text, "")
 	if words != p.wait && !streaming {
 		if p.wait = words; words != "" {
@@ -132,13 +132,20 @@ func (p *Printer) showWait(now *stream.Status) {
 	}
 }
 
-func waitWords(w *v1beta1.ChatWait) string {
+// waitWords describes the wait, unless it is shown otherwise. One that no one has to end yet, for something that a chat
+// names and that may still come, ends soon or becomes the error of the turn.
+func waitWords(now *stream.Status) string {
+	w := now.Wait
 	if w == nil {
 		return ""
 	}
 	switch w.For {
 	case v1beta1.WaitForApproval, v1beta1.WaitForAnswer, v1beta1.WaitForClientResult, v1beta1.WaitForRetry:
 		return ""
+	case v1beta1.WaitForModelConfig, v1beta1.WaitForChatClass, v1beta1.WaitForChat:
+		if now.Ready == metav1.ConditionUnknown && w.Until == nil {
+			return ""
+		}
 	}
 	return w.Reason + ": " + w.Message
 }

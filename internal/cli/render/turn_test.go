@@ -146,12 +146,12 @@ func TestWaitForPersonEndsTheTurn(t *testing.T) {
 		return fmt.Sprintf(`{"turn":"old","ready":%q,"reason":"R","message":"m","wait":{"for":%q,"reason":"R","message":"m"}}`,
 			ready, end)
 	}
-	for name, c := range map[string]struct{ status, want string }{
-		"a turn before that failed":   {failed, ""},
-		"a model that is missing":     {blocked("False", "ModelConfig"), "R: m"},
-		"a model that may still come": {blocked("Unknown", "ModelConfig"), ""},
-		"a chat that is archived":     {blocked("True", "Unarchive"), "R: m"},
-		"a pod that starts":           {blocked("Unknown", "Pod"), ""},
+	for name, c := range map[string]struct{ status, want, notes string }{
+		"a turn before that failed":   {failed, "", ""},
+		"a model that is missing":     {blocked("False", "ChatModelConfig"), "R: m", ""},
+		"a model that may still come": {blocked("Unknown", "ChatModelConfig"), "", ""},
+		"a chat that is archived":     {blocked("True", "Unarchive"), "R: m", ""},
+		"a pod that starts":           {blocked("Unknown", "Pod"), "", "▎[R: m]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut strings.Builder
@@ -160,6 +160,7 @@ func TestWaitForPersonEndsTheTurn(t *testing.T) {
 			if got := strings.TrimPrefix(fmt.Sprint(err), "<nil>"); got != c.want {
 				t.Errorf("it ends with %q, want %q", got, c.want)
 			}
+			check.Equal(t, "notes", c.notes, errOut.String())
 		})
 	}
 }
