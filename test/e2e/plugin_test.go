@@ -77,7 +77,7 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 	w.holds()
 	w.looksBack()
 
-	w.shows(" archived: ", "archive", "triage")
+	w.shows(" archived\n", "archive", "triage")
 	check.Lacks(t, w.ends(0, "ls"), "triage")
 	w.ends(0, "unarchive", "triage")
 	w.ends(1, "new", "broken", "You will fail.")
@@ -160,10 +160,10 @@ func (w *world) interruptsAStory() {
 // holds lets a message wait until the chat is resumed.
 func (w *world) holds() {
 	w.t.Helper()
-	w.shows(" suspended: ", "suspend", "triage")
+	w.shows(" suspended\n", "suspend", "triage")
 	w.ends(6, "send", "triage", "Is anybody there?", "--timeout", "1500ms")
 	w.shows(" Suspended ", "ls")
-	w.shows(" resumed: ", "resume", "triage")
+	w.shows(" resumed\n", "resume", "triage")
 	w.ready("triage", 10)
 }
 

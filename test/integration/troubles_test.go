@@ -166,7 +166,7 @@ var troubles = map[string]trouble{
 		shown: "Suspended: Work is held until spec.suspend is false"},
 	"an archive": {
 		chat:  func(c *v1beta1.Chat) { c.Spec.Archived = true },
-		shown: "Archived: The chat is archived; spec.archived: false takes it back"},
+		shown: " is archived"},
 	"an image of the generation pod that does not exist": {
 		after: func(t *testing.T, ns string) {
 			hasNoImage(t, ns, assigned(t, ns, "c", 1, 1).Status.Generation.Pod)

@@ -88,7 +88,7 @@ var requests = []request{
 		"is being compacted",
 		". A model writes a summary of the conversation; from then on the model sees the summary in its place. Ends " +
 			"with 1 if a turn is running, or the model has not replied since the last time.", "triage"},
-	{"title", "Have a model write another title", v1beta1.RequestTitle,
+	{"title", "Set the title of a chat, or have a model write another one", v1beta1.RequestTitle,
 		"gets another title with its next reply",
 		". The next reply comes with another title. Until then status.title keeps its value, with titleSource " +
 			"Outdated. Ends with 1 if no model writes titles for the chat (spec.titles of its ChatModelConfig), or spec.title " +
@@ -100,15 +100,26 @@ var requests = []request{
 }
 
 func newRequest(o *options, r request) *cobra.Command {
-	return newAwaited(o, &cobra.Command{
+	cmd := &cobra.Command{
 		Use: r.name + " CHAT", Args: cobra.ExactArgs(1), Short: r.short,
 		Example: "  kubectl chat " + r.name + " " + r.chat + "\n  kubectl chat " + r.name + " " + r.chat + " --wait=false",
 		Long:    "Annotates the chat with " + r.kind.Annotation() + " and waits until it has acted on it" + r.effect,
-	}, r.make)
+	}
+	if r.kind == v1beta1.RequestTitle {
+		cmd.Use, cmd.Aliases, cmd.Args = "title CHAT [TITLE...]", []string{"rename"}, cobra.MinimumNArgs(1)
+		cmd.Long = "With a TITLE, sets spec.title and waits until the chat has read it.\n\nWithout one, annotates" +
+			strings.TrimPrefix(cmd.Long, "Annotates")
+		cmd.Example = "  kubectl chat title triage \"Node 7 is not ready\"\n" + cmd.Example
+	}
+	return newAwaited(o, cmd, r.make)
 }
 
-// make makes the request with a new token, and waits for the outcome.
+// make makes the request with a new token, and waits for the outcome. Further words are a title to set.
 func (r *request) make(ctx context.Context, s *session, args []string, w waiting) error {
+	if len(args) > 1 {
+		title := field{path: "title", value: strings.Join(args[1:], " "), done: "titled", inForce: anyChat}
+		return title.set(ctx, s, args, w)
+	}
 	chat := args[0]
 	if err := s.CheckChat(ctx, chat); err != nil {
 		return err
@@ -147,7 +158,7 @@ type field struct {
 	name, short string
 	// path of the field in the spec, and its new value.
 	path  string
-	value bool
+	value any
 	// done is what has happened to the chat.
 	done string
 	// applies reports whether the verb would change the chat, and inForce whether a status that describes the change
@@ -206,7 +217,7 @@ func (f *field) set(ctx context.Context, s *session, args []string, w waiting) e
 	if err != nil {
 		return err
 	}
-	return s.Say(render.ChatPrefix+name, chat, " %s: %s", f.done, chat.Status.Phase)
+	return s.Say(render.ChatPrefix+name, chat, " %s", f.done)
 }
 
 func newPromote(o *options) *cobra.Command {

@@ -128,7 +128,7 @@ func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 			p.chat.Status.ObservedGeneration, p.chat.Status.Archived = p.chat.Generation, c.archived
 			p.chat.Status.Phase = v1beta1.ChatWaiting
 			p.updateStatus(p.chat)
-			running.shows("chat.parley.dev/triage " + c.done + ": Waiting\n")
+			running.shows("chat.parley.dev/triage " + c.done + "\n")
 		})
 	}
 }

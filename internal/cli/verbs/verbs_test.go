@@ -73,6 +73,17 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 	}
 }
 
+func TestTitleSetsWhatIsTyped(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.run("title", "triage", "My", "nodes", "--wait=false").shows("chat.parley.dev/triage changed\n")
+	c := p.run("rename", "triage", "My network")
+	eventually(t, "the title is set", func() bool { p.get(p.chat); return p.chat.Spec.Title == "My network" })
+	p.chat.Status.ObservedGeneration = p.chat.Generation
+	p.updateStatus(p.chat)
+	c.shows("chat.parley.dev/triage titled\n")
+}
+
 func TestARequestNeedNotBeFollowed(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
