@@ -85,10 +85,19 @@ func (f *forkOptions) run(ctx context.Context, s *session, args []string) error 
 	if err := f.new.apply(chat); err != nil {
 		return err
 	}
+	f.remark(s, source, omitted)
+	return createChat(ctx, s, chat, f.new)
+}
+
+// remark says what the fork does not have of its source.
+func (f *forkOptions) remark(s *session, source *v1beta1.Chat, omitted []string) {
 	if len(omitted) > 0 {
 		_, _ = fmt.Fprintf(s.ErrOut, "▎[not copied: %s]\n", strings.Join(omitted, ", "))
 	}
-	return createChat(ctx, s, chat, f.new)
+	if root := source.Status.Root; root != nil && root.Workspace != "" && !f.copyWorkspace {
+		_, _ = fmt.Fprintf(s.ErrOut, "▎[The files of the workspace are not copied: --copy-workspace copies those in a "+
+			"volume, %s any]\n", s.command("cp", source.Name+":.", "."))
+	}
 }
 
 // lastMessage is the last message to copy. One that does not exist would keep the fork waiting.

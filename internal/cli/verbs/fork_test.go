@@ -72,14 +72,19 @@ func TestForkCopiesTheWorkspaceOfItsClass(t *testing.T) {
 	p.create(class)
 	p.get(p.chat)
 	p.chat.Status.ChatClass = &v1beta1.AppliedChatClass{Name: "coder", UID: "u", Generation: 1}
+	p.chat.Status.Root = &v1beta1.FamilyRoot{Name: "triage", UID: "u", Workspace: "triage"}
 	p.updateStatus(p.chat)
+	p.run("fork", "triage", "empty").shows("chat.parley.dev/empty created\n",
+		"▎[The files of the workspace are not copied: --copy-workspace copies those in a volume, kubectl chat ")
 	asAdmin := func(name string) *command {
 		return p.start("certificate", "", "fork", "triage", name, "--copy-workspace")
 	}
 	asAdmin("early").exits(exitFailed, "are not in a volume")
 	class.Spec.Defaults.Workspace.PodTemplateRef.Storage = &v1beta1.WorkspaceStorage{}
 	p.update(class)
-	asAdmin("other").shows("chat.parley.dev/other created\n")
+	other := asAdmin("other")
+	other.shows("chat.parley.dev/other created\n")
+	check.Equal(t, "remarks", "", other.errOut.String())
 	if forked := p.created("other").Spec; forked.Workspace != nil || forked.Fork.Workspace != v1beta1.ForkWorkspaceCopy {
 		t.Errorf("the fork is %+v with %+v", forked.Fork, forked.Workspace)
 	}
