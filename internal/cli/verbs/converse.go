@@ -166,7 +166,7 @@ func (c *conversation) Interrupt(ctx context.Context) error {
 
 // Decide implements converse.Chat. It decides as approve, deny and answer do: about the call with the digest that the
 // person has seen, and no other. It computes that digest, because the event may have another one. What is shown of a
-// call depends on its kind and cause, too.
+// call depends on its kind and cause, too. The input of a call that is denied is a comment.
 func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision,
 	input string) error {
 	s, w := c.s.printingTo(io.Discard), waiting{wait: true, timeout: time.Minute}
@@ -178,10 +178,10 @@ func (c *conversation) Decide(ctx context.Context, seen v1beta1.PendingToolCall,
 	if call.ID != seen.ID || call.Digest != digest || call.Kind != seen.Kind || call.ApprovalCause != seen.ApprovalCause {
 		return fmt.Errorf("call %s does not wait as it was shown: read it with %s", seen.ID, s.command("calls", c.chat))
 	}
-	if input != "" {
+	if input != "" && decision == v1beta1.DecisionApprove {
 		return sendInput(ctx, s, c.chat, call, input, digest, w)
 	}
-	return decideCall(ctx, s, c.chat, call, v1beta1.ToolApprovalSpec{Decision: decision}, w)
+	return decideCall(ctx, s, c.chat, call, v1beta1.ToolApprovalSpec{Decision: decision, Comment: input}, w)
 }
 
 // printingTo returns a session that prints there.

@@ -48,13 +48,18 @@ func (d *decider) add(call *v1beta1.PendingToolCall) int {
 	return len(d.calls)
 }
 
-// decide decides about the call with a number, and returns what to tell the person.
+// decide decides about the call with a number, and returns what to tell the person. A reason may follow the number of a
+// call that is denied. Words behind that of one to approve may be a condition, so they make no number.
 func (d *decider) decide(ctx context.Context, decision v1beta1.ApprovalDecision, number string) (string, error) {
+	reason := ""
+	if decision == v1beta1.DecisionDeny {
+		number, reason, _ = strings.Cut(strings.TrimSpace(number), " ")
+	}
 	call, err := d.call(number)
 	if err != nil {
 		return "", err
 	}
-	if err := d.Decide(ctx, call.PendingToolCall, decision, ""); err != nil {
+	if err := d.Decide(ctx, call.PendingToolCall, decision, strings.TrimSpace(reason)); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("call %s (%s) was %s", call.ID, call.Name, render.Decided[decision]), nil

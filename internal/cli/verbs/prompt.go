@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -79,7 +80,8 @@ func (p *prompt) ask(ctx context.Context, call *v1beta1.PendingToolCall) []strin
 		go p.read(ctx) // It may wait for a line for ever.
 	}
 	number := p.add(call)
-	return []string{fmt.Sprintf("    type y%d to approve it, n%d to deny it", number, number)}
+	return []string{fmt.Sprintf("    type y%[1]d to approve it, n%[1]d to deny it; n%[1]d REASON tells the model why",
+		number)}
 }
 
 // read reads answers until the end of the input.
@@ -89,7 +91,7 @@ func (p *prompt) read(ctx context.Context) {
 		if err != nil {
 			break
 		}
-		p.answer(ctx, strings.ToLower(strings.TrimSpace(line)))
+		p.answer(ctx, strings.TrimSpace(line))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,6 +100,9 @@ func (p *prompt) read(ctx context.Context) {
 	}
 }
 
+// typedAnswer is a line that approves, if it begins with y, or denies: with the number of a call, and perhaps a reason.
+var typedAnswer = regexp.MustCompile(`^(?i:(y)|n)\s*(\d.*)$`)
+
 // answer does what a line says.
 func (p *prompt) answer(ctx context.Context, line string) {
 	p.mu.Lock()
@@ -105,15 +110,14 @@ func (p *prompt) answer(ctx context.Context, line string) {
 	if p.ended || line == "" {
 		return
 	}
-	decision := v1beta1.DecisionApprove
-	number, known := strings.CutPrefix(line, "y")
-	if !known {
-		decision = v1beta1.DecisionDeny
-		number, known = strings.CutPrefix(line, "n")
-	}
-	if !known {
-		p.turn.Printer.Note("type y or n with the number of a call, such as y1")
+	typed := typedAnswer.FindStringSubmatch(line)
+	if typed == nil {
+		p.turn.Printer.Note("type y1 or n1: the number says which call is meant")
 		return
+	}
+	decision, number := v1beta1.DecisionApprove, typed[2]
+	if typed[1] == "" {
+		decision = v1beta1.DecisionDeny
 	}
 	p.open.Go(func() {
 		words, err := p.decide(ctx, decision, number)

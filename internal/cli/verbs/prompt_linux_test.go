@@ -66,20 +66,23 @@ func TestSendLetsPersonDecideAboutCalls(t *testing.T) {
 	a.sees("type y2 to approve it, n2 to deny it")
 	a.sees(" answer triage call_1=JSON")
 	a.types("y\n")
-	a.sees(`kubectl chat: no call with the number "" was shown`)
-	a.types("perhaps\n")
-	a.sees("[type y or n with the number of a call, such as y1]")
+	a.sees("[type y1 or n1: the number says which call is meant]")
+	a.types("no\n")
+	a.sees("[type y1 or n1: the number says which call is meant]")
+	a.types("y1 if it is late\n")
+	a.sees(`kubectl chat: no call with the number "1 if it is late" was shown`)
 	a.past()
-	a.types("n2\ny1\n")
+	a.types("n2 Ask the sun\ny1\n")
 	eventually(t, "both are decided", func() bool { return p.decisions() == 2 })
 	var all v1beta1.ToolApprovalList
 	check.OK(t, p.c.List(t.Context(), &all, client.InNamespace(p.namespace)))
 	for i := range all.Items {
 		made := &all.Items[i]
 		want := v1beta1.ToolApprovalSpec{ChatRef: v1beta1.ChatReference{Name: "triage"}, ToolCallID: "call_3",
-			Decision: v1beta1.DecisionDeny}
+			Decision: v1beta1.DecisionDeny, Comment: "Ask the sun"}
 		if made.Spec.Decision == v1beta1.DecisionApprove {
 			want.ToolCallID, want.Decision, want.Digest = "call_2", v1beta1.DecisionApprove, digest
+			want.Comment = ""
 		}
 		check.Equal(t, "decision", want, made.Spec)
 		made.Status.Conditions = ready(metav1.ConditionTrue, v1beta1.ReasonApplied, "")
