@@ -234,6 +234,9 @@ func (o *options) checkOutput(outputs ...string) error {
 	if o.Format == "" || slices.Contains(outputs, o.Format) {
 		return nil
 	}
+	if len(outputs) == 0 {
+		return usageError{fmt.Errorf("--output %q is not possible with this command line: leave it out", o.Format)}
+	}
 	return usageError{fmt.Errorf("--output %q is not known; it can be %s", o.Format, strings.Join(outputs, " or "))}
 }
 
