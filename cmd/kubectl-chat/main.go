@@ -21,7 +21,8 @@ func main() {
 	// What libraries log would stand amid a conversation, unescaped. Verbs tell of their errors themselves.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := verbs.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
+	code := verbs.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		verbs.Arguments(os.Args))
 	stop()
 	os.Exit(code)
 }

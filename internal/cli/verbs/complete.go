@@ -31,14 +31,27 @@ type finder func(ctx context.Context, s *session, args []string, found func(name
 
 // flagFinders complete flags that name objects.
 var flagFinders = map[string]finder{"namespace": namespaces, "gateway-namespace": namespaces, "context": contexts,
-	"class": classes, "model": modelConfigs, "workspace": templates}
+	"class": classes, "model": modelConfigs, "workspace": templates, "at": messagesThat(anyMessage)}
 
-// flagValues complete flags that have few values.
+// flagValues complete flags that have few values, or none that are known.
 var flagValues = map[string][]string{
 	"mode":       {string(v1beta1.ModePlan), string(v1beta1.ModeExplore)},
 	"visibility": {string(v1beta1.VisibleToAll), string(v1beta1.VisibleToModel), string(v1beta1.VisibleToUsers)},
 	"by":         {byChat, byModel, byConfig, byDay},
-	"output":     {render.FormatJSON, render.FormatYAML, render.FormatName, render.FormatWide, outMarkdown, outLines},
+	"with":       {},
+	"remove":     {},
+}
+
+// outputValues complete --output of verbs that have other values than most.
+var outputValues = map[string][]string{"ls": tables, "get": tables, "export": {outMarkdown, outLines}}
+
+// completeOutput completes --output.
+func completeOutput(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	values := outputValues[cmd.Name()]
+	if values == nil {
+		values = forms
+	}
+	return values, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeFlags registers the completions of flags.
@@ -51,6 +64,9 @@ func completeFlags(o *options, cmd *cobra.Command) {
 			}
 		} else if values := flagValues[flag.Name]; values != nil {
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+		}
+		if flag.Name == "output" {
+			complete = completeOutput
 		}
 		if complete != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, complete) // There is such a flag.
@@ -125,6 +141,8 @@ const maxNamespaces = 1000
 var (
 	allChats  = chatsThat(anyChat)
 	openChats = chatsThat(isOpen)
+	// waitingChats have calls that wait.
+	waitingChats = chatsThat(func(c *v1beta1.Chat) bool { return c.Status.RequiresAction != nil })
 )
 
 // chatsThat finds the chats of the namespace that keep accepts.
@@ -138,9 +156,12 @@ func chatsThat(keep func(*v1beta1.Chat) bool) finder {
 	}
 }
 
-// messagesThat finds the messages of the chat that keep accepts.
+// messagesThat finds the messages of the chat that keep accepts. A flag may be typed before the chat.
 func messagesThat(keep func(*v1beta1.ChatMessage) bool) finder {
 	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
+		if len(args) == 0 {
+			return nil
+		}
 		return cluster.Each(ctx, cluster.MessagesOf(args[0]), s.Messages().List, func(m *v1beta1.ChatMessage) {
 			if keep(m) {
 				found(m.Name, string(m.Spec.Role)+": "+render.OneLine(m.Spec.Content))

@@ -66,6 +66,13 @@ func TestNamesAreCompleted(t *testing.T) {
 		"answer triage |":          "call_1=\topen_ticket {\"title\": \"CNI down\"}\n:6\n",
 		"answer triage call_1=1 |": "call_1=\topen_ticket {\"title\": \"CNI down\"}\n:6\n",
 		"approve other |":          ":4\n",
+		"approve |":                "triage\tRequiresAction It is ]0;down\n:4\n",
+		"deny l":                   ":4\n",
+		"fork triage --at f":       "first\tUser: what of [2J it?\n:4\n",
+		"fork --at |":              ":4\n",
+		"share triage --with |":    ":4\n",
+		"ls -o |":                  "name\nwide\njson\nyaml\n:4\n",
+		"title triage -o |":        "name\njson\nyaml\n:4\n",
 		"new --mode |":             "Plan\nExplore\n:4\n",
 		"usage --by |":             "chat\nmodel\nconfig\nday\n:4\n",
 		"show --context |":         "c\t" + p.namespace + "\n:4\n",
@@ -125,6 +132,16 @@ func TestShellsAreToldHowToComplete(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestItsNameMakesTheProgramComplete(t *testing.T) {
+	for name, want := range map[string]string{"/bin/kubectl-chat": "ls,", "kubectl_complete-chat": "__complete,ls,",
+		"/bin/kubectl_complete-chat.exe": "__complete,ls,"} {
+		check.Equal(t, name, want, strings.Join(Arguments([]string{name, "ls", ""}), ","))
+	}
+	var out, errOut bytes.Buffer
+	Run(t.Context(), genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, []string{"completion", "--help"})
+	check.Contains(t, out.String(), "kubectl_complete-chat in PATH")
 }
 
 func TestANameMayHaveItsType(t *testing.T) {

@@ -39,7 +39,7 @@ func newLs(o *options) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: o.connected(func(ctx context.Context, s *session, _ []string) error {
 			return listChats(ctx, s, lo)
-		}, render.FormatName, render.FormatWide, render.FormatJSON, render.FormatYAML),
+		}, tables...),
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&lo.allNamespaces, "all-namespaces", "A", false, "list the chats of all namespaces")

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -44,14 +45,14 @@ var verbs = []struct {
 	construct func(*options) *cobra.Command
 	arguments []finder
 }{
-	{newAnswer, []finder{openChats, callsThat("=", render.NeedsResult, render.NeedsInput)}},
+	{newAnswer, []finder{waitingChats, callsThat("=", render.NeedsResult, render.NeedsInput)}},
 	{newArchives, nil},
-	{newApprove, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
+	{newApprove, []finder{waitingChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newCalls, []finder{openChats}},
 	{newCp, nil},
 	{newDebug, []finder{allChats}},
 	{newDelete, []finder{allChats, messagesThat(anyMessage)}},
-	{newDeny, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
+	{newDeny, []finder{waitingChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newDiff, []finder{allChats}},
 	{newDoctor, nil},
 	{newEdit, []finder{openChats, messagesThat(isEditable)}},
@@ -206,8 +207,11 @@ type session struct {
 	dialer *cluster.Dialer
 }
 
-// forms are the outputs of verbs that change an object.
-var forms = []string{render.FormatName, render.FormatJSON, render.FormatYAML}
+var (
+	// forms are the outputs of verbs that change an object, and tables those of verbs that list chats.
+	forms  = []string{render.FormatName, render.FormatJSON, render.FormatYAML}
+	tables = []string{render.FormatName, render.FormatWide, render.FormatJSON, render.FormatYAML}
+)
 
 // connected returns the RunE of a verb that needs a cluster and has those values of --output.
 func (o *options) connected(run func(ctx context.Context, s *session, args []string) error, outputs ...string,
@@ -304,10 +308,27 @@ const (
 	exitStopped = 130
 )
 
+// Arguments returns the arguments of a command line. Under the name that kubectl runs to complete words of kubectl
+// chat, the program completes them.
+func Arguments(line []string) []string {
+	if name := filepath.Base(line[0]); strings.TrimSuffix(name, ".exe") == completer {
+		return append([]string{cobra.ShellCompRequestCmd}, line[1:]...)
+	}
+	return line[1:]
+}
+
+// completer is the name that kubectl runs to complete words of kubectl chat.
+const completer = "kubectl_complete-chat"
+
 // Run runs the plug-in, prints its error, and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	cmd := NewCommand(streams) //nolint:contextcheck // Commands get theirs from ExecuteContext.
 	cmd.SetArgs(args)
+	cmd.InitDefaultCompletionCmd()
+	if scripts, _, err := cmd.Find([]string{"completion"}); err == nil {
+		scripts.Long += "\nThe scripts are for the command kubectl-chat. For kubectl chat, kubectl's own completion runs\n" +
+			"the program " + completer + " in PATH: make that a link to kubectl-chat.\n"
+	}
 	started := false
 	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	err := cmd.ExecuteContext(ctx)
