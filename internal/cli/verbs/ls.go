@@ -25,6 +25,9 @@ type listOptions struct {
 	watch         bool
 }
 
+// seeGet leads from ls to the verb that does more.
+const seeGet = "kubectl chat get prints one chat, and sorts and prints as kubectl get does"
+
 func newLs(o *options) *cobra.Command {
 	var lo listOptions
 	cmd := &cobra.Command{
@@ -36,11 +39,17 @@ func newLs(o *options) *cobra.Command {
 			"parent chat, the outcome of the turn, and how the newest reply begins. With --watch each change is a new line, " +
 			"until ctrl-C.",
 		Example: "  kubectl chat ls\n  kubectl chat ls -A --all -o wide\n  kubectl chat ls -l team=blue --watch",
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("ls lists all chats, and takes no arguments such as %q: %s", args[0], seeGet)
+			}
+			return nil
+		},
 		RunE: o.connected(func(ctx context.Context, s *session, _ []string) error {
 			return listChats(ctx, s, lo)
 		}, tables...),
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w; %s", err, seeGet) })
 	flags := cmd.Flags()
 	flags.BoolVarP(&lo.allNamespaces, "all-namespaces", "A", false, "list the chats of all namespaces")
 	flags.BoolVar(&lo.archived, "all", false, "list archived chats, too")

@@ -241,7 +241,11 @@ func (o *options) checkOutput(outputs ...string) error {
 	if len(outputs) == 0 {
 		return usageError{fmt.Errorf("--output %q is not possible with this command line: leave it out", o.Format)}
 	}
-	return usageError{fmt.Errorf("--output %q is not known; it can be %s", o.Format, strings.Join(outputs, " or "))}
+	known := strings.Join(outputs, " or ")
+	if slices.Contains(outputs, render.FormatWide) {
+		known += "; " + seeGet
+	}
+	return usageError{fmt.Errorf("--output %q is not known; it can be %s", o.Format, known)}
 }
 
 func (o *options) connectWith(change func(*rest.Config)) (*session, error) {

@@ -80,6 +80,16 @@ func TestUnreadableArgumentsAreUsageErrors(t *testing.T) {
 	}
 }
 
+func TestLsLeadsToGet(t *testing.T) {
+	for _, args := range []string{"ls triage", "ls --sort-by .metadata.name", "ls -o jsonpath={.metadata.name}",
+		"ls -o custom-columns=NAME:.metadata.name"} {
+		var out, errOut strings.Builder
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+		check.Equal(t, args, exitUsage, Run(t.Context(), streams, strings.Fields(args)))
+		check.Contains(t, errOut.String(), "kubectl chat get ")
+	}
+}
+
 func TestTheHelpHasEveryExitCode(t *testing.T) {
 	documented := map[int]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^  (\d+)  `).FindAllStringSubmatch(about, -1) {
