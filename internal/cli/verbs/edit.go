@@ -45,6 +45,9 @@ func newEdit(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(args) > 2 && text == "" {
+				return usageError{errors.New("the text is empty: give a TEXT, or delete the message with kubectl chat delete")}
+			}
 			s, err := o.connect(render.FormatName, render.FormatJSON, render.FormatYAML)
 			if err != nil {
 				return err

@@ -57,6 +57,9 @@ func newSend(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if text == "" && len(so.files) == 0 {
+				return usageError{errors.New("the message is empty: give a TEXT, or - to read standard input")}
+			}
 			s, err := o.connect(outputsOf(so.unfollowed())...)
 			if err != nil {
 				return err
