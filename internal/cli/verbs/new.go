@@ -23,6 +23,7 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/text/jsonschema"
 )
 
 type newOptions struct {
@@ -196,15 +197,24 @@ func (no *newOptions) apply(chat *v1beta1.Chat) error {
 	if no.schema == "" {
 		return nil
 	}
-	raw, err := os.ReadFile(no.schema)
+	schema, err := readSchema(no.schema)
+	spec.Output = &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: schema}}
+	return err
+}
+
+// readSchema reads the schema of an answer, as JSON. It refuses one that would fail the turn.
+func readSchema(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file)
 	if err != nil {
-		return usageError{fmt.Errorf("reading the schema of the answer: %w", err)}
+		return nil, usageError{fmt.Errorf("reading the schema of the answer: %w", err)}
 	}
-	if raw, err = yaml.YAMLToJSON(raw); err != nil {
-		return usageError{fmt.Errorf("reading the schema of the answer in %s: %w", no.schema, err)}
+	if raw, err = yaml.YAMLToJSON(raw); err == nil {
+		_, _, err = jsonschema.CompileOutput(raw)
 	}
-	spec.Output = &v1beta1.OutputFormat{Schema: runtime.RawExtension{Raw: raw}}
-	return nil
+	if err != nil {
+		return nil, usageError{fmt.Errorf("the schema of the answer in %s cannot be used: %w", file, err)}
+	}
+	return raw, nil
 }
 
 func (no *newOptions) workspaceOf(template string) *v1beta1.WorkspaceSource {

@@ -5,10 +5,14 @@ package verbs
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
@@ -48,4 +52,18 @@ func TestNewRefusesAnUnknownWorkspaceTemplate(t *testing.T) {
 	check.Equal(t, "storage", true, chat.Spec.Workspace.HasStorage())
 	p.run("new", "b", "--workspace", "other").succeeds() // Who may not list templates finds out later.
 	check.Equal(t, "completion", "shell\tA shell.\n:4\n", p.completed("certificate", "new --workspace |"))
+}
+
+func TestUnusableSchemaIsRefusedWithItsFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bad.json")
+	for content, want := range map[string]string{"[1": "yaml", `"text"`: "object",
+		`{"type": "object", "required": 5}`: "required", `{"type": "array"}`: "object"} {
+		check.OK(t, os.WriteFile(file, []byte(content), 0o600))
+		var out, errOut strings.Builder
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+		code := Run(t.Context(), streams, []string{"run", "--kubeconfig", "/none", "--output-schema", file, "why?"})
+		check.Equal(t, content, exitUsage, code)
+		check.Contains(t, errOut.String(), "the schema of the answer in "+file+" cannot be used: ", want)
+	}
 }
