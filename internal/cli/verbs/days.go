@@ -13,8 +13,13 @@ import (
 // days is a flag with a duration that can also be a number of days, such as 7d.
 type days time.Duration
 
-// String implements pflag.Value.
-func (d *days) String() string { return time.Duration(*d).String() }
+// String implements pflag.Value. The help shows no default of that value.
+func (d *days) String() string {
+	if *d == 0 {
+		return "0"
+	}
+	return time.Duration(*d).String()
+}
 
 // Type implements pflag.Value.
 func (d *days) Type() string { return "duration" }

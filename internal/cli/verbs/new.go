@@ -47,7 +47,8 @@ func newNew(o *options) *cobra.Command {
 		Example: "  kubectl chat new triage \"Why does node-7 not get ready?\"\n  kubectl chat new review- --class " +
 			"reviewer --label team=blue - < change.diff\n  kubectl chat new fix --workspace go --tool 'read_*' " +
 			"--system \"You look and change nothing.\"\n  kubectl chat new -f chat.yaml",
-		Args: cobra.ArbitraryArgs,
+		SuggestFor: []string{"create"},
+		Args:       cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chat, err := no.chat(o, args)
 			if err != nil {

@@ -91,6 +91,23 @@ func TestLsLeadsToGet(t *testing.T) {
 	}
 }
 
+func TestFamiliarVerbsLeadToOurs(t *testing.T) {
+	for args, want := range map[string]string{"create x": "\tnew\n", "history x": "\tshow\n"} {
+		var out, errOut strings.Builder
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+		check.Equal(t, args, exitUsage, Run(t.Context(), streams, strings.Fields(args)))
+		check.Contains(t, errOut.String(), want)
+	}
+}
+
+func TestDefaultOfNothingIsNotShown(t *testing.T) {
+	share, _, err := NewCommand(genericiooptions.IOStreams{}).Find([]string{"share"})
+	check.OK(t, err)
+	if help := share.UsageString(); strings.Contains(help, "(default 0") {
+		t.Errorf("the help is %s", help)
+	}
+}
+
 func TestTheHelpHasEveryExitCode(t *testing.T) {
 	documented := map[int]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^  (\d+)  `).FindAllStringSubmatch(about, -1) {

@@ -27,7 +27,8 @@ func newShow(o *options) *cobra.Command {
 			"stream, -o yaml the Chat itself.",
 		Example: "  kubectl chat show triage\n  kubectl chat show triage --all | less\n  kubectl chat show triage --last 2 " +
 			"--names",
-		Args: cobra.ExactArgs(1),
+		SuggestFor: []string{"history"},
+		Args:       cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if last < 1 || all && cmd.Flags().Changed("last") {
 				return usageError{errors.New("--last needs a number of messages from 1 on, and excludes --all")}
