@@ -51,7 +51,7 @@ func listCalls(ctx context.Context, s *session, name string) error {
 	}
 	required := chat.Status.RequiresAction
 	if required == nil {
-		fmt.Fprintf(s.ErrOut, "No tool call of chat %s waits: it is %s.\n", name, chat.Status.Phase)
+		fmt.Fprintf(s.ErrOut, "No tool call of chat %s waits: it is %s.\n", name, stateOf(chat))
 		return nil
 	}
 	if s.Format != "" {
@@ -96,7 +96,7 @@ func pendingCalls(ctx context.Context, s *session, name string, kind v1beta1.Req
 	}
 	if len(calls) == 0 {
 		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, requirements[kind],
-			chat.Status.Phase, s.command("calls", name))
+			stateOf(chat), s.command("calls", name))
 	}
 	return calls, nil
 }

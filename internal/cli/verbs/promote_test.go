@@ -51,7 +51,7 @@ func TestOnlyAMessageThatWaitsCanBePromoted(t *testing.T) {
 	p := newPerson(t)
 	p.run("promote", "triage", "other").fails(": none does")
 	m := p.queue()
-	p.run("promote", "triage", "other").fails("which is Running: there is " + m.Name)
+	p.run("promote", "triage", "other").fails("which is busy: there is " + m.Name)
 	p.run("promote", "triage", m.Name, "--wait=false").shows("chatmessage.parley.dev/" + m.Name + " promoted\n")
 	p.promoted(m)
 }

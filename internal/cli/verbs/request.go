@@ -4,6 +4,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func (r *request) make(ctx context.Context, s *session, args []string, w waiting
 	case err != nil:
 		return err
 	case handled.Outcome == v1beta1.RequestRefused:
-		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, last.Status.Phase)
+		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, stateOf(last))
 	}
 	return s.Say(render.ChatPrefix+chat, handled, " %s: %s", r.done, handled.Outcome)
 }
@@ -275,5 +276,13 @@ func checkQueued(ctx context.Context, s *session, name, message string) error {
 		there = "there is " + strings.Join(waits, ", ")
 	}
 	return fmt.Errorf("message %s does not wait in the queue of chat %s, which is %s: %s", message, name,
-		chat.Status.Phase, there)
+		stateOf(chat), there)
 }
+
+// phaseWords describe a chat in each phase.
+var phaseWords = map[v1beta1.ChatPhase]string{v1beta1.ChatWaiting: "idle", v1beta1.ChatRunning: "busy",
+	v1beta1.ChatInterrupting: "being interrupted", v1beta1.ChatRequiresAction: "waiting for people or clients",
+	v1beta1.ChatError: "idle after an error"}
+
+// stateOf says in plain words what a chat does.
+func stateOf(chat *v1beta1.Chat) string { return cmp.Or(phaseWords[chat.Status.Phase], "new") }

@@ -68,7 +68,7 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 			p.chat.Status.Phase = v1beta1.ChatWaiting
 			p.handle(v1beta1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1beta1.RequestRefused,
 				Message: "this is not possible in the chat's phase"})
-			refused.failsWith("Refused: this is not possible in the chat's phase; chat triage is Waiting")
+			refused.failsWith("Refused: this is not possible in the chat's phase; chat triage is idle")
 		})
 	}
 }
@@ -132,7 +132,7 @@ func (p *person) want(changes ...func(calls []v1beta1.PendingToolCall)) {
 func TestCallsListsWhatWaits(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.run("calls", "triage").shows("", "No tool call of chat triage waits")
+	p.run("calls", "triage").shows("", "No tool call of chat triage waits: it is new.")
 	p.want()
 	table := p.exact("calls", "triage")
 	digest := p.chat.Status.RequiresAction.ToolCalls[1].Digest
@@ -254,7 +254,7 @@ func TestOnlyWhatWasSeenIsApproved(t *testing.T) {
 func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.run("approve", "triage", "call_1").fails("no call of chat triage waits for approval", "calls triage")
+	p.run("approve", "triage", "call_1").fails("no call of chat triage waits for approval: it is new", "calls triage")
 	p.want()
 	for want, args := range map[string][]string{
 		"chat triage has no call call_1 that waits for approval: there is call_2 (current_time), call_3 (current_time)": {
