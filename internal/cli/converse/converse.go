@@ -32,6 +32,8 @@ type Chat interface {
 	// Send creates a message of that name, and Await fails if it is refused later.
 	Send(ctx context.Context, name, text string) error
 	Await(ctx context.Context, name string) error
+	// Open lists the messages of people that the chat has not taken, oldest first.
+	Open(ctx context.Context) ([]v1beta1.ChatMessage, error)
 	// Interrupt stops the turn under way.
 	Interrupt(ctx context.Context) error
 	// Decide decides about a call that the person has read: Approve, with the input that the call asks for, or Deny.

@@ -176,7 +176,8 @@ func (m *model) enter() tea.Cmd {
 
 func (m *model) send(text string) tea.Cmd {
 	name := m.actions.NewName()
-	m.turn.sent, m.turn.text = name, text // From now on keys interrupt: the turn may begin before the API server answers.
+	m.turn.open = append(m.turn.open, openMessage{name, text})
+	m.turn.sent = name // From now on keys interrupt: the turn may begin before the API server answers.
 	m.pane.scrolled = false
 	return m.requests.addInOrder(func() outcome {
 		err := m.actions.Send(m.ctx, name, text)

@@ -111,6 +111,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.arrive(msg)
 	case outcome:
 		cmd = m.finish(msg)
+	case []v1beta1.ChatMessage:
+		cmd = showOpen(m, msg)
 	case *v1beta1.ChatMessage:
 		cmd = m.showQueued(msg)
 	case tea.WindowSizeMsg:
@@ -150,6 +152,7 @@ func act(m *model, msg tea.Msg) (cmd tea.Cmd) {
 
 // arrive takes events. It leaves behind the last one.
 func (m *model) arrive(batch []arrival) tea.Cmd {
+	before := m.transcript.chat.Status
 	for _, a := range batch {
 		m.lost = a.lost
 		if a.lost != nil {
@@ -163,6 +166,9 @@ func (m *model) arrive(batch []arrival) tea.Cmd {
 		}
 	}
 	m.items = m.transcript.items()
+	if before == nil && m.turn.stopped {
+		return tea.Batch(readOpen(m.ctx, m.actions), listen(m.ctx, m.arrivals))
+	}
 	return listen(m.ctx, m.arrivals)
 }
 

@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -143,6 +144,27 @@ func TestRefusedMessageReturnsAfterItWasSent(t *testing.T) {
 	s.press(enter)
 	s.shows("▎kubectl chat: QueueFull", "▎> one")
 	check.Equal(t, "busy", false, s.turn.busy())
+}
+
+func TestOpenMessagesStayOnTheScreen(t *testing.T) {
+	s := newScreen(t)
+	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionFalse}), question(0, "taken"))
+	s.does.open = []v1beta1.ChatMessage{*chattest.User("triage", "q0", chattest.Content("taken")),
+		*chattest.User("triage", "old", chattest.Content("earlier\x1b[2J\n▎[approved]"))}
+	s.run(readOpen(t.Context(), s.does))
+	for _, text := range []string{"one", "two"} {
+		s.types(text)
+		s.press(enter)
+	}
+	s.shows("\n▎> taken\n\n\n▎> earlier\\u001b[2J\n▎> \\u258e[approved] [waits]\n\n▎> one [waits]\n\n▎> two [waits]\n")
+	queue := []stream.QueuedMessage{{Name: "m0", Preview: "one"}}
+	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}),
+		event(stream.EventStatus, stream.Status{Ready: metav1.ConditionUnknown}))
+	s.shows("\n▎> one [queued]\n\n▎> earlier", "[approved]\n\n▎> two\n")
+	s.does.refusal = errors.New("old was deleted")
+	s.run(await(t.Context(), s.does, "old", ""))
+	s.shows("old was deleted")
+	check.Equal(t, "open", "[{m1 two}]", fmt.Sprint(s.turn.open))
 }
 
 func TestListSwitchesToAnotherChat(t *testing.T) {

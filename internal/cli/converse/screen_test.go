@@ -27,6 +27,7 @@ type recorder struct {
 	asked, held  []string
 	text         string
 	err, refusal error
+	open         []v1beta1.ChatMessage
 }
 
 func (r *recorder) Follow(context.Context, func(error)) iter.Seq2[stream.Event, error] {
@@ -43,6 +44,8 @@ func (r *recorder) record(format string, args ...any) error {
 func (r *recorder) Send(_ context.Context, _, text string) error { return r.record("send %s", text) }
 
 func (r *recorder) Await(context.Context, string) error { return r.refusal }
+
+func (r *recorder) Open(context.Context) ([]v1beta1.ChatMessage, error) { return r.open, nil }
 
 func (r *recorder) Interrupt(context.Context) error { return r.record("interrupt") }
 
@@ -122,7 +125,7 @@ func (s *screen) run(cmd tea.Cmd) (ended bool) {
 		for _, cmd := range msg {
 			ended = s.run(cmd) || ended
 		}
-	case outcome, *v1beta1.ChatMessage, []Listed:
+	case outcome, []v1beta1.ChatMessage, *v1beta1.ChatMessage, []Listed:
 		_, cmd = s.Update(msg)
 		return s.run(cmd)
 	}

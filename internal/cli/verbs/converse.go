@@ -22,6 +22,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/internal/cli/render"
@@ -151,6 +152,26 @@ func (c *conversation) Await(ctx context.Context, name string) error {
 		return v.Err
 	}
 	return nil
+}
+
+// Open implements converse.Chat.
+func (c *conversation) Open(ctx context.Context) (open []v1beta1.ChatMessage, err error) {
+	chat, err := c.s.Chats().Get(ctx, c.chat)
+	if err == nil {
+		err = cluster.Each(ctx, cluster.MessagesOf(c.chat), c.s.Messages().List, func(m *v1beta1.ChatMessage) {
+			visible := m.Spec.Visibility == "" || m.Spec.Visibility == v1beta1.VisibleToAll
+			if m.Spec.Generation == nil && m.Spec.Role == v1beta1.RoleUser && visible && history.Waits(chat, m) {
+				open = append(open, *m)
+			}
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the messages that wait: %w", err)
+	}
+	slices.SortStableFunc(open, func(a, b v1beta1.ChatMessage) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return open, nil
 }
 
 // Interrupt implements converse.Chat: it makes the request that kubectl chat interrupt makes.

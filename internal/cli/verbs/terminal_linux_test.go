@@ -58,6 +58,22 @@ func TestPersonTalksToChatAtTerminal(t *testing.T) {
 	a.Ends(exitDone)
 }
 
+func TestConversationShowsWhatItCannotBegin(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.chat.Status.Conditions = ready(metav1.ConditionFalse, "ModelConfigNotFound", "")
+	p.updateStatus(p.chat)
+	p.write("first", "why?")
+	a := p.opens()
+	a.Sees("▎> why? [waits]")
+	a.Press("a", "Enter")
+	a.Sees("▎> a [waits]")
+	a.Press("b", "Enter")
+	a.Sees("▎> why? [waits]\n\n▎> a [waits]\n\n▎> b [waits]\n")
+	a.Press("C-d")
+	a.Ends(exitDone)
+}
+
 func TestConversationScrollsAndOpensCalls(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
