@@ -7,7 +7,7 @@
 //   - transcript.go: makes items of the state of the chat.
 //   - item.go, markdown.go, wrap.go: render an item in lines of a width.
 //   - pane.go: shows the items that fit on the screen, and selects one.
-//   - model.go, keys.go, confirmation.go, input.go, requests.go: the model of bubbletea.
+//   - model.go, keys.go, confirmation.go, input.go, commands.go, requests.go: the model of bubbletea.
 package converse
 
 import (

@@ -6,8 +6,6 @@ package converse
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
@@ -37,21 +35,6 @@ func (t target) key() string {
 		return fmt.Sprint("edit ", t.queued.Name, " ", t.queued.UID, " ", t.queued.Generation)
 	}
 	return ""
-}
-
-// command is what a person types in place of a message. argument describes what it takes, if it takes something; in
-// brackets, if it does not need it.
-type command struct{ name, argument string }
-
-// commands are those of the page.
-var commands = []command{
-	{"model", "NAME"}, {"mode", "Plan|Explore|none"}, {"effort", "LEVEL"}, {"compact", ""}, {"clear", ""},
-	{"fork", "[NAME]"},
-}
-
-// takes reports whether the command takes an argument, or none if it is empty.
-func (c command) takes(argument string) bool {
-	return strings.HasPrefix(c.argument, "[") || (argument == "") == (c.argument == "")
 }
 
 // newInput returns an empty input.
@@ -122,8 +105,6 @@ func (c *composer) endHold() func() outcome {
 	}
 }
 
-var slash = regexp.MustCompile(`^/([a-z]+)(?:\s+(\S+))?$`)
-
 // aim has the input answer a call, replace a message, or be a message. What was typed for something else is kept.
 func (m *model) aim(at target) tea.Cmd {
 	m.composer.keepDraft()
@@ -141,9 +122,17 @@ func (m *model) setTarget(at target) {
 	}
 }
 
-// enter sends what was typed.
+// enter sends what was typed. What is no valid command stays in the input.
 func (m *model) enter() tea.Cmd {
 	text, at, release := m.composer.input.Value(), m.composer.target, m.composer.release
+	var command, argument, complaint string
+	if at == (target{}) {
+		command, argument, complaint = ParseCommand(text)
+	}
+	if complaint != "" {
+		say(m, complaint)
+		return nil
+	}
 	if at.queued == nil {
 		text = strings.TrimSpace(text)
 	}
@@ -165,11 +154,8 @@ func (m *model) enter() tea.Cmd {
 			release()
 			return outcome{words: []string{"[the message was changed]"}, err: err, text: text, target: at}
 		})
-	}
-	if words := slash.FindStringSubmatch(text); words != nil {
-		if cmd, known := m.command(words[1], words[2]); known {
-			return cmd
-		}
+	case command != "":
+		return m.command(command, argument)
 	}
 	return m.send(text)
 }
@@ -193,33 +179,6 @@ func await(ctx context.Context, actions Chat, name, text string) tea.Cmd {
 		}
 		return nil
 	}
-}
-
-// command does what a command says. A text that is no known command is a message.
-func (m *model) command(name, argument string) (cmd tea.Cmd, known bool) {
-	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
-	switch {
-	case name == "help":
-		var words []string
-		for _, c := range commands {
-			words = append(words, strings.TrimSpace("/"+c.name+" "+c.argument))
-		}
-		say(m, "["+strings.Join(words, ", ")+"]", "[keys: "+strings.Join(typingKeys, ", ")+"]")
-	case i < 0:
-		return nil, false
-	case !commands[i].takes(argument):
-		say(m, strings.TrimSpace("type /"+name+" "+commands[i].argument))
-	default:
-		say(m, "[/"+name+" is being done]")
-		return m.requests.addInOrder(func() outcome {
-			lines, err := m.actions.Command(m.ctx, name, argument)
-			for i := range lines {
-				lines[i] = "[" + lines[i] + "]"
-			}
-			return outcome{words: lines, err: err}
-		}), true
-	}
-	return nil, true
 }
 
 // editQueued puts the selected message of the queue into the input. If something else is selected, the key is text.

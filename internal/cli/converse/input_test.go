@@ -18,21 +18,38 @@ import (
 
 func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 	s := newScreen(t)
-	for _, text := range []string{"/model large", "/compact", "/mode", "/clear now", "/etc", "/tmp/x is full", "/fork",
-		"/fork second", "/help"} {
+	for _, text := range []string{"/model large", "/compact", "/tmp/x is full", " /etc", "/fork", "/fork second"} {
 		s.types(text)
 		s.press(enter)
 		if text == "/compact" {
 			s.shows("\n▎[compact is done]\n▎[a remark of it]\n▎triage: ")
 		}
-		if text == "/mode" {
-			s.shows("▎type /mode Plan|Explore|none")
-		}
 	}
-	s.shows("▎[/model NAME, /mode Plan|Explore|none, /effort LEVEL, /compact, /clear, /fork\n▎… [NAME]]\n" +
-		"▎[keys: Enter sends, ")
-	check.Equal(t, "asked", "model large,compact ,send /etc,send /tmp/x is full,fork ,fork second",
+	check.Equal(t, "asked", "model large,compact ,send /tmp/x is full,send /etc,fork ,fork second",
 		strings.Join(s.does.asked, ","))
+	for _, text := range []string{"/quit", "/exit"} {
+		s.types(text)
+		check.Equal(t, text+" leaves", true, s.press(enter))
+		s.leaving = false
+	}
+}
+
+func TestRefusedCommandStaysInTheInput(t *testing.T) {
+	for text, why := range map[string]string{
+		"/foo":             "there is no command /foo: /help lists them; begin with a blank to send it as\n▎… text\n",
+		"/aprove 1":        "there is no command /aprove: ",
+		"/mode":            "type /mode ",
+		"/clear now":       "type /clear\n",
+		"/fork one two":    "type /fork [NAME]",
+		"/model one\n/foo": "type /model ",
+	} {
+		s := newScreen(t)
+		s.Update(tea.PasteMsg{Content: text})
+		s.press(enter)
+		s.shows("\n▎" + why)
+		check.Equal(t, "input", text, s.composer.input.Value())
+		check.Equal(t, "asked", 0, len(s.does.asked))
+	}
 }
 
 func TestQueuedMessageIsEdited(t *testing.T) {

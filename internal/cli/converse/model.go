@@ -248,7 +248,10 @@ func (m *model) layout() {
 	if typing(m) {
 		height = m.composer.input.Height()
 	}
-	notice := noticeLines(m.notice, m.width, m.height/3)
+	notice := noticeLines(m.notice, m.width)
+	if len(notice) > m.height/3 { // It scrolls with the conversation.
+		m.pane.items, notice = append(m.pane.items, &item{own: marked(m.notice)}), nil
+	}
 	for _, p := range []*pane{&m.pane, &m.list.pane} {
 		p.resize(m.width, m.height-height-2-len(notice))
 	}
@@ -263,11 +266,19 @@ func say(m *model, lines ...string) {
 	}
 }
 
-func noticeLines(notice []string, width, most int) (lines []string) {
+// marked returns lines as the plug-in prints them.
+func marked(notice []string) (lines []string) {
 	for _, line := range notice {
-		lines = append(lines, own(terminal.Mark+terminal.EscapeLine(line), width, wrap)...)
+		lines = append(lines, terminal.Mark+terminal.EscapeLine(line))
 	}
-	return lines[:min(len(lines), most)]
+	return lines
+}
+
+func noticeLines(notice []string, width int) (lines []string) {
+	for _, line := range marked(notice) {
+		lines = append(lines, own(line, width, wrap)...)
+	}
+	return lines
 }
 
 // statusLine says what the chat waits for, with its model and cost.

@@ -6,15 +6,18 @@ package verbs
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli"
+	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
 )
@@ -102,7 +105,7 @@ func (l *lines) event(e stream.Event) error {
 	return err
 }
 
-// read does what each line says, until ctrl-D.
+// read does what each line says, until ctrl-D or /quit.
 func (l *lines) read(ctx context.Context, leave func()) {
 	defer leave()
 	for in := bufio.NewReader(l.s.In); ; {
@@ -110,7 +113,11 @@ func (l *lines) read(ctx context.Context, leave func()) {
 		if err != nil {
 			return
 		}
-		if text := strings.TrimSpace(line); text != "" {
+		switch text := strings.TrimRightFunc(line, unicode.IsSpace); text {
+		case "":
+		case "/quit", "/exit":
+			return
+		default:
 			l.do(ctx, text)
 		}
 	}
@@ -133,14 +140,44 @@ func (l *lines) do(ctx context.Context, text string) {
 	switch decision := typedDecisions[words[0]]; {
 	case text == "/interrupt":
 		err = l.Interrupt(ctx)
-	case decision != "":
+	case decision != "" && strings.HasPrefix(text, "/"):
 		l.open.Go(func() { l.decide(ctx, decision, strings.Join(words[1:], " ")) })
+	case strings.HasPrefix(text, "/"):
+		err = l.command(ctx, name, text)
 	default:
-		if err = l.Send(ctx, name, text); err == nil {
-			l.open.Go(func() { l.complain(l.Await(ctx, name)) })
-		}
+		err = l.send(ctx, name, text)
 	}
 	l.complain(err)
+}
+
+func (l *lines) send(ctx context.Context, name, text string) error {
+	err := l.Send(ctx, name, strings.TrimSpace(text))
+	if err == nil {
+		l.open.Go(func() { l.complain(l.Await(ctx, name)) })
+	}
+	return err
+}
+
+// command does what a command says. A text that is none is a message of that name.
+func (l *lines) command(ctx context.Context, message, text string) (err error) {
+	var says []string
+	switch name, argument, complaint := converse.ParseCommand(text); {
+	case complaint != "":
+		return errors.New(complaint)
+	case name == "":
+		return l.send(ctx, message, text)
+	case name == "help":
+		says = append(converse.Help(), "/interrupt: interrupt the turn under way",
+			"/approve N, /deny N: decide about the call with that number")
+	default:
+		says, err = l.Command(ctx, name, argument)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range says {
+		l.printer.Note("%s", line)
+	}
+	return err
 }
 
 // typedDecisions are the words that begin a line about a call.

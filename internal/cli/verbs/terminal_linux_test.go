@@ -317,6 +317,25 @@ func TestPlainConversationPrintsLines(t *testing.T) {
 	}
 }
 
+func TestPlainConversationDoesCommands(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	a := p.sits("send", "triage", "--plain")
+	a.sees("ctrl-D leaves]")
+	a.types("/aprove 1\n")
+	a.sees("kubectl chat: there is no command /aprove: /help lists them; begin with a blank to send it as text")
+	a.types("/help\n")
+	a.sees("/compact: ")
+	a.sees("/deny N: ")
+	a.types("/mode Plan\n")
+	a.sees("[the mode of the chat is now Plan]")
+	a.types(" /etc\n")
+	check.Equal(t, "sent", "/etc", p.sent().Spec.Content)
+	a.types("/quit\n")
+	a.ends(exitDone)
+	check.Equal(t, "sent", "[/etc]", fmt.Sprint(p.texts()))
+}
+
 func TestPlainConversationDecidesAboutCalls(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
