@@ -18,15 +18,16 @@ import (
 
 func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 	s := newScreen(t)
-	for _, text := range []string{"/model large", "/compact", "/tmp/x is full", " /etc", "/fork", "/fork second"} {
+	for _, text := range []string{"/model large", "/model", "/mode plan", "/effort XHIGH", "/effort default", "/compact",
+		"/tmp/x is full", " /etc", "/fork", "/fork second"} {
 		s.types(text)
 		s.press(enter)
 		if text == "/compact" {
 			s.shows("\n▎[compact is done]\n▎[a remark of it]\n▎triage: ")
 		}
 	}
-	check.Equal(t, "asked", "model large,compact ,send /tmp/x is full,send /etc,fork ,fork second",
-		strings.Join(s.does.asked, ","))
+	check.Equal(t, "asked", "model large,model ,mode Plan,effort XHigh,effort default,compact ,"+
+		"send /tmp/x is full,send /etc,fork ,fork second", strings.Join(s.does.asked, ","))
 	for _, text := range []string{"/quit", "/exit"} {
 		s.types(text)
 		check.Equal(t, text+" leaves", true, s.press(enter))
@@ -34,11 +35,21 @@ func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 	}
 }
 
+func TestHelpFitsAScreen(t *testing.T) {
+	s := newScreen(t)
+	s.types("/help")
+	s.press(enter)
+	s.shows("▎/model [NAME]: ", "\n▎/effort none|minimal|low|medium|high|xhigh|max|default: ", "\n▎/quit: ",
+		"d denies", "e edits", "Option on macOS\n\n▎triage: ")
+}
+
 func TestRefusedCommandStaysInTheInput(t *testing.T) {
 	for text, why := range map[string]string{
 		"/foo":             "there is no command /foo: /help lists them; begin with a blank to send it as\n▎… text\n",
 		"/aprove 1":        "there is no command /aprove: ",
-		"/mode":            "type /mode ",
+		"/mode":            "type /mode plan|explore|default\n",
+		"/mode bla":        "type /mode plan|explore|default\n",
+		"/effort bla":      "type /effort none|minimal|low|medium|high|xhigh|max|default\n",
 		"/clear now":       "type /clear\n",
 		"/fork one two":    "type /fork [NAME]",
 		"/model one\n/foo": "type /model ",

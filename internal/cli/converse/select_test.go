@@ -141,10 +141,6 @@ func TestKeyLineDropsTheLeastImportantFirst(t *testing.T) {
 	s.Update(tea.WindowSizeMsg{Width: 60, Height: 24})
 	s.press(tab)
 	s.shows("\nUp, Down select, Enter opens, a approves, d denies\n")
-	s.press(esc)
-	s.types("/help")
-	s.press(enter)
-	s.shows("PgUp scrolls", "Esc-Esc")
 }
 
 // Security (a hostile model): cannot control a terminal or imitate its lines in the text of an opened call.

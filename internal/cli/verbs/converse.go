@@ -4,6 +4,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +19,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/internal/cli/render"
@@ -259,16 +263,67 @@ func (c *conversation) Command(ctx context.Context, name, argument string) (line
 			return []string{strings.TrimSpace(out.String())}, err
 		}
 	}
+	if name == "model" && argument == "" {
+		return c.listModels(ctx)
+	}
 	words, err := c.set(ctx, name, argument)
 	return []string{words}, err
 }
 
+// listModels lists the models that the chat can use, with a mark at the one that it uses.
+func (c *conversation) listModels(ctx context.Context) (lines []string, err error) {
+	configs, err := c.s.Client.ModelConfigs(c.s.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing the ChatModelConfigs: %w", err)
+	}
+	chat, err := c.s.Chat(ctx, c.chat)
+	if err != nil {
+		return nil, err
+	}
+	if classes, err := c.s.Client.Classes(c.s.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		chat = chatclass.Of(chat, classes.Items)
+	}
+	used, missing := modelconfig.Resolve(configs.Items, &chat.Spec, modelconfig.ByChat)
+	for i := range configs.Items {
+		config := &configs.Items[i]
+		line := config.Name + ": " + config.Spec.Model
+		switch {
+		case used != nil && used.Name == config.Name:
+			line += " (the chat uses it)"
+		case config.Spec.Disabled:
+			line += " (disabled)"
+		}
+		lines = append(lines, line)
+	}
+	if missing != nil {
+		lines = append(lines, missing.Message)
+	}
+	return lines, nil
+}
+
+// checkModel fails if there is no such ChatModelConfig. Who may not list them is not told.
+func (c *conversation) checkModel(ctx context.Context, name string) error {
+	var there []string
+	err := modelConfigs(ctx, c.s, nil, func(found, _ string) { there = append(there, found) })
+	if err != nil || slices.Contains(there, name) {
+		return nil //nolint:nilerr // The chat says that it waits for the model.
+	}
+	return fmt.Errorf("namespace %s has no ChatModelConfig %s: there is %s", c.s.Namespace, name,
+		cmp.Or(strings.Join(there, ", "), "none"))
+}
+
 // set changes a setting of the chat from the next step on.
 func (c *conversation) set(ctx context.Context, name, value string) (string, error) {
+	var said any = value
+	if name != "model" && value == converse.DefaultValue {
+		said = nil
+	}
 	settings := map[string]map[string]any{"model": {"modelConfigRef": map[string]any{"name": value}},
-		"mode": {"mode": value}, "effort": {"reasoningEffort": value}}
-	if name == "mode" && value == "none" {
-		settings["mode"] = map[string]any{"mode": nil}
+		"mode": {"mode": said}, "effort": {"reasoningEffort": said}}
+	if name == "model" {
+		if err := c.checkModel(ctx, value); err != nil {
+			return "", err
+		}
 	}
 	if _, err := c.s.Chats().MergePatch(ctx, c.chat, map[string]any{"spec": settings[name]}); err != nil {
 		return "", fmt.Errorf("changing the %s of chat %s: %w", name, c.chat, err)

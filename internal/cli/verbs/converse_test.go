@@ -5,11 +5,14 @@ package verbs
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -28,6 +31,33 @@ func TestConversationForksWithRemarksInLines(t *testing.T) {
 	check.OK(t, err)
 	check.Equal(t, "words", []string{"not copied: workspace",
 		"chat.parley.dev/" + p.created("triage-").Name + " created"}, words)
+}
+
+func TestModelsAreListedAndChecked(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	c := &conversation{s: p.session(), chat: "triage"}
+	_, err := c.Command(t.Context(), "model", "")
+	check.Contains(t, fmt.Sprint(err), "listing the ChatModelConfigs: ")
+	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
+	p.get(role)
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"parley.dev"},
+		Resources: []string{"chatmodelconfigs"}, Verbs: []string{"list"}})
+	p.update(role)
+	eventually(t, "the person may list models", func() bool { return p.may("list", "chatmodelconfigs") })
+	p.create(chattest.In(p.namespace, chattest.Config("large", chattest.Default)))
+	p.create(chattest.In(p.namespace, chattest.Config("small", func(s *v1beta1.ChatModelConfigSpec) { s.Model = "tiny" })))
+	models, err := c.Command(t.Context(), "model", "")
+	check.OK(t, err)
+	check.Equal(t, "models", "large: scripted (the chat uses it), small: tiny", strings.Join(models, ", "))
+	_, err = c.Command(t.Context(), "model", "bogus")
+	check.Equal(t, "error", "namespace "+p.namespace+" has no ChatModelConfig bogus: there is large, small",
+		fmt.Sprint(err))
+	_, err = c.Command(t.Context(), "model", "small")
+	check.OK(t, err)
+	models, err = c.Command(t.Context(), "model", "")
+	check.OK(t, err)
+	check.Contains(t, strings.Join(models, ", "), "small: tiny (the chat uses it)")
 }
 
 // Security (a client of the gateway): cannot be shown one call by a gateway and decide about another one.
