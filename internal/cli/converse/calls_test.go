@@ -88,7 +88,10 @@ func TestInputAnswersACallAndReturnsWhenRefused(t *testing.T) {
 		ApprovalCause: v1beta1.ApprovalInputRequired, InputRequests: `{"q":{"params":{"message":"Your name?"}}}`}
 	s.takes(waits(call))
 	call.Digest = call.CallDigest()
-	s.shows("Your name?", "[asks for input: r answers, d denies]")
+	s.shows("Your name?", "[asks for input: Tab, then r answers, d denies]")
+	s.press(tab)
+	s.shows("[asks for input: r answers, d denies]")
+	s.press(esc)
 	s.types("a draft")
 	s.press(tab, keyA, keyR)
 	s.does.err = errors.New("no object")

@@ -22,7 +22,7 @@ type item struct {
 	note  *stream.Note
 	// fold is what folds to one line.
 	fold *fold
-	// pending is a call that waits for a decision, input or a result.
+	// pending is a call that waits for a decision, input or a result. It is open in select mode.
 	pending *v1beta1.PendingToolCall
 	// queued is the name of a message that waits in the queue.
 	queued string
@@ -49,7 +49,7 @@ func (it *item) lines(width int, open bool) []string {
 
 func (it *item) render(width int, open bool) (lines []string) {
 	if it.pending != nil {
-		return renderPending(it.pending, width)
+		return renderPending(it.pending, width, open)
 	}
 	width = max(10, width)
 	switch {
@@ -100,14 +100,20 @@ var hints = map[render.Need]string{
 	render.NeedsResult:   "[needs a result: kubectl chat answer]",
 }
 
+// tabFirst makes the hints those for a person who types.
+var tabFirst = strings.NewReplacer(": a approves", ": Tab, then a approves", ": r answers", ": Tab, then r answers")
+
 // renderPending shows all of a call, and never less: it is what people decide about.
-func renderPending(call *v1beta1.PendingToolCall, width int) (lines []string) {
+func renderPending(call *v1beta1.PendingToolCall, width int, selecting bool) (lines []string) {
 	for _, line := range render.DescribeCall(call) {
 		lines = append(lines, own(terminal.Mark+"  "+escapeUneven(terminal.EscapeLine(line)), width, wrapExactly)...)
 	}
 	hint := hints[render.NeedOf(call)]
 	if cause := render.CauseOf(call); render.NeedOf(call) == render.NeedsApproval && cause != "" {
 		hint = strings.Replace(hint, "approval", "approval ("+cause+")", 1)
+	}
+	if !selecting {
+		hint = tabFirst.Replace(hint)
 	}
 	return append(lines, own(terminal.Mark+"  "+hint, width, wrap)...)
 }

@@ -243,7 +243,7 @@ func (m *model) shownPane() *pane {
 // layout computes the screen. Only it renders items.
 func (m *model) layout() {
 	m.composer.input.SetWidth(m.width)
-	m.pane.items = append(slices.Clip(m.items), m.turn.echo()...)
+	m.pane.items, m.pane.selecting = append(slices.Clip(m.items), m.turn.echo()...), m.browsing
 	height := 1
 	if typing(m) {
 		height = m.composer.input.Height()

@@ -21,8 +21,9 @@ type pane struct {
 	top, offset int
 	// scrolled is true while the end is not shown. Otherwise the pane follows the end.
 	scrolled bool
-	// selected is the key of the selected item.
-	selected string
+	// selected is the key of the selected item, and selecting is true in select mode.
+	selected  string
+	selecting bool
 	// opened holds the keys of the items that are unfolded.
 	opened map[string]bool
 	// shown holds the lines of pending calls that are on the screen, and read what a person can have read of them.
@@ -48,7 +49,11 @@ func newPane() pane {
 	return pane{width: 80, height: 20, opened: map[string]bool{}, read: map[string]reading{}, now: time.Now}
 }
 
-func (p *pane) lines(i int) []string { return p.items[i].lines(p.width, p.opened[p.items[i].key]) }
+func (p *pane) lines(i int) []string { return p.linesOf(p.items[i]) }
+
+func (p *pane) linesOf(it *item) []string {
+	return it.lines(p.width, it.pending != nil && p.selecting || p.opened[it.key])
+}
 
 // resize sets the size. A pending call has other lines then.
 func (p *pane) resize(width, height int) {
@@ -149,7 +154,7 @@ func (p *pane) marked(i, skip int, shown []string) []string {
 
 // wasRead reports whether a person can have read all lines of a pending call.
 func (p *pane) wasRead(it *item) bool {
-	lines, r := it.lines(p.width, false), p.read[it.key]
+	lines, r := p.linesOf(it), p.read[it.key]
 	return r.lines >= len(lines) && p.now().Sub(r.since) >= ReadTime && fits(lines, p.width)
 }
 

@@ -39,7 +39,7 @@ func TestPendingCallShowsItsDeadlineAndCause(t *testing.T) {
 		ApprovalCause: v1beta1.ApprovalToolChanged}
 	s.takes(event(stream.EventRequiresAction, stream.RequiresAction{Deadline: metav1.Now(),
 		ToolCalls: []v1beta1.PendingToolCall{call}}))
-	s.shows("▎[the chat waits for you until ", "[needs approval (the tool has changed): a approves, d denies]")
+	s.shows("▎[the chat waits for you until ", "[needs approval (the tool has changed): Tab, then a approves, d denies]")
 }
 
 func noteAt(index int64, text string) stream.Event {

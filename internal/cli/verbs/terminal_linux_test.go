@@ -108,7 +108,7 @@ func TestCallIsApprovedAfterItsEndIsRead(t *testing.T) {
 	digest(p.chat)
 	p.updateStatus(p.chat)
 	a := p.opens()
-	a.Sees("[needs approval: a approves, d denies]")
+	a.Sees("[needs approval: Tab, then a approves, d denies]")
 	a.Press("a", "d", "BSpace", "BSpace", "Tab", "a")
 	a.Sees("▎  call_2 (current_time):", "▎[read the call to its end first: PgDn scrolls;")
 	a.Press("PageDown")
