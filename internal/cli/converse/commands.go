@@ -48,7 +48,7 @@ var keys = []string{
 	"Tab: select with Up and Down, until Esc: Enter opens a call or reasoning; a approves, d denies or r answers a " +
 		"waiting call; e edits a queued message; other letters are text",
 	"PgUp, PgDn, mouse wheel: scroll",
-	"Esc Esc, ctrl-C: interrupt the turn",
+	"ctrl-C: remove what you typed; without a text, or Esc Esc: interrupt",
 	"ctrl-L: switch to another chat",
 	"ctrl-C ctrl-C, or ctrl-D in an empty line: leave",
 	"The mouse scrolls. To select text with it, hold Shift in most terminals, Option on macOS",

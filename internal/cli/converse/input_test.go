@@ -77,7 +77,7 @@ func TestQueuedMessageIsEdited(t *testing.T) {
 	s.press(tab, keyE, esc)
 	check.Equal(t, "input", "", strings.TrimSpace(s.composer.input.Value()))
 	s.press(tab, keyE)
-	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC))
+	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC, ctrlC))
 	check.Equal(t, "asked", "edit q 1  the whole\ntext!", strings.Join(s.does.asked, ","))
 	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 3), ","), strings.Join(s.does.held, ","))
 }

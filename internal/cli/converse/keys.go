@@ -92,8 +92,14 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// interruptOrLeave interrupts the turn under way the first time, and leaves the second time.
+// interruptOrLeave removes what was typed, as a shell does. Without a text it interrupts the turn under way the first
+// time, and leaves the second time.
 func (m *model) interruptOrLeave(before string) tea.Cmd {
+	if typing(m) && m.composer.input.Value() != "" {
+		m.composer.history.reset("")
+		m.composer.input.Reset()
+		return nil
+	}
 	m.warned = "ctrl+c"
 	switch {
 	case before == "ctrl+c":

@@ -63,6 +63,8 @@ func TestKeysInterruptAndLeave(t *testing.T) {
 		"Esc":                 {[]tea.KeyPressMsg{esc}, "", false},
 		"Esc twice":           {[]tea.KeyPressMsg{esc, esc}, "interrupt", false},
 		"Esc, a, Esc":         {[]tea.KeyPressMsg{esc, keyA, esc}, "", false},
+		"ctrl-C with a text":  {[]tea.KeyPressMsg{keyA, ctrlC}, "", false},
+		"a text removed":      {[]tea.KeyPressMsg{keyA, ctrlC, ctrlC}, "interrupt", false},
 		"ctrl-D":              {[]tea.KeyPressMsg{ctrlD}, "", true},
 		"ctrl-D after a text": {[]tea.KeyPressMsg{keyA, ctrlD}, "", false},
 	} {
@@ -120,6 +122,8 @@ func TestFailedRequestKeepsAPersonThere(t *testing.T) {
 	s.press(ctrlD)
 	check.Equal(t, "it leaves", false, s.run(send))
 	s.shows("▎kubectl chat: no route to host", "▎> words")
+	s.press(ctrlC)
+	check.Equal(t, "input", "", s.composer.input.Value())
 	check.Equal(t, "it leaves at once", true, s.press(ctrlC, ctrlC))
 }
 
@@ -128,7 +132,7 @@ func TestEditIsHeldAgainWhenLeavingFails(t *testing.T) {
 	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
 	s.types("words")
 	_, send := s.Update(enter)
-	s.press(tab, keyE, ctrlC, ctrlC)
+	s.press(tab, keyE, ctrlC, ctrlC, ctrlC)
 	s.does.err = errors.New("no route to host")
 	check.Equal(t, "it leaves", false, s.run(send))
 	s.does.err = nil
