@@ -6,6 +6,8 @@ package converse
 import (
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/render"
@@ -77,11 +79,12 @@ func (f *fold) render(width int, open bool) []string {
 	if open {
 		sign = "▾ "
 	}
-	line := terminal.Mark + sign + terminal.EscapeLine(f.head)
+	line, result := terminal.Mark+sign+terminal.EscapeLine(f.head), ""
 	if f.result != "" {
-		line += " -> " + terminal.EscapeLine(f.result)
+		result = " -> " + terminal.EscapeLine(f.result)
 	}
-	lines := []string{ownStyle.Render(clip(line, width))}
+	line = clip(line, max(width-lipgloss.Width(result), width/2)) // The result matters more than what was called.
+	lines := []string{ownStyle.Render(clip(line+result, width))}
 	if !open {
 		return lines
 	}

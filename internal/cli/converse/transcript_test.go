@@ -42,6 +42,22 @@ func TestPendingCallShowsItsDeadlineAndCause(t *testing.T) {
 	s.shows("▎[the chat waits for you until ", "[needs approval (the tool has changed): Tab, then a approves, d denies]")
 }
 
+func TestLongCallShowsItsResult(t *testing.T) {
+	x := strings.Repeat("x", 100)
+	for output, row := range map[string]string{
+		`{"output":"","exit_code":1,"wall_duration_ms":5}`: "▎▸ $ " + x[:49] + "… -> exit code 1 after 5ms\n",
+		x: "▎▸ $ " + x[:34] + "… -> " + x[:35] + "…\n",
+	} {
+		s := newScreen(t)
+		s.takes(question(0, "go"), reply(1,
+			v1beta1.MessagePart{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{ID: "c1", Name: "execute",
+				Input: `{"command":"` + x + `"}`}},
+			v1beta1.MessagePart{Type: v1beta1.PartToolResult, ToolResult: &v1beta1.ToolResult{ID: "c1", Name: "execute",
+				Output: output}}))
+		s.shows(row)
+	}
+}
+
 func noteAt(index int64, text string) stream.Event {
 	return event(stream.EventNote, stream.Note{Index: index, Generation: 1, Message: stream.Message{Name: text,
 		UID: "u-" + text, Role: v1beta1.RoleUser, Content: text, Visibility: v1beta1.VisibleToUsers}})
