@@ -281,11 +281,30 @@ func noticeLines(notice []string, width int) (lines []string) {
 	return lines
 }
 
+// waitsForPerson says what a person has to do, where that is possible on this screen; else nothing.
+func waitsForPerson(a *stream.RequiresAction) string {
+	var waits []string
+	if a != nil {
+		for i := range a.ToolCalls {
+			switch call := &a.ToolCalls[i]; render.NeedOf(call) {
+			case render.NeedsApproval:
+				waits = append(waits, call.Name+" waits for your decision")
+			case render.NeedsInput:
+				waits = append(waits, call.Name+" waits for your answer")
+			}
+		}
+	}
+	if len(waits) > 1 {
+		return fmt.Sprintf("%d calls wait for you", len(waits))
+	}
+	return strings.Join(waits, "")
+}
+
 // statusLine says what the chat waits for, with its model and cost.
 func statusLine(m *model) string {
 	left, right := "connecting", ""
 	if now := m.transcript.chat.Status; now != nil {
-		left, right = render.StatusLine(now), now.Model
+		left, right = cmp.Or(waitsForPerson(m.transcript.chat.Action), render.StatusLine(now)), now.Model
 	}
 	if m.lost != nil {
 		left = fmt.Sprintf("the gateway is out of reach, and is asked again until it answers: %v", m.lost)
@@ -293,6 +312,7 @@ func statusLine(m *model) string {
 	if costs := render.CostLine(m.transcript.costs); costs != "" {
 		right += " · " + costs
 	}
+	left = strings.TrimSuffix(left, ": see status.requiresAction")
 	right = clip(" "+terminal.EscapeLine(right), m.width/2)
 	left = clip(terminal.Mark+terminal.EscapeLine(m.name+": "+left), m.width-lipgloss.Width(right))
 	space := strings.Repeat(" ", max(0, m.width-lipgloss.Width(left)-lipgloss.Width(right)))

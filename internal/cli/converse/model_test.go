@@ -218,6 +218,15 @@ func TestStatusLineShowsWaitModelAndCost(t *testing.T) {
 		event(stream.EventStatus, stream.Status{Model: "large", Wait: &v1beta1.ChatWait{Reason: "QuotaExceeded",
 			Message: "3 chats generate", Since: metav1.Now()}}))
 	s.shows("▎triage: QuotaExceeded: 3 chats generate", "large · ")
+	s.takes(event(stream.EventStatus, stream.Status{Phase: v1beta1.ChatRequiresAction, Wait: &v1beta1.ChatWait{
+		Reason: "RequiresAction", Message: "A client must bring the results of f: see status.requiresAction"}}))
+	s.shows("▎triage: RequiresAction: A client must bring the results of f ")
+	call, other := greets(), greets()
+	s.takes(waits(call))
+	s.shows("▎triage: execute waits for your decision ")
+	other.ID = "c2"
+	s.takes(waits(call, other))
+	s.shows("▎triage: 2 calls wait for you ")
 	s.Update([]arrival{{lost: errors.New("refused")}})
 	s.shows("▎triage: the gateway is out of reach")
 	s.takes(event(stream.EventStatus, stream.Status{Phase: v1beta1.ChatInterrupting}))
