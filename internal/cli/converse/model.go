@@ -174,7 +174,7 @@ func (m *model) arrive(batch []arrival) tea.Cmd {
 
 func (m *model) event(e stream.Event) error {
 	updates, err := m.transcript.chat.Updates(e)
-	idle := !m.turn.busy()
+	before := m.turn
 	for _, u := range updates {
 		m.turn.observe(u)
 		if reset, ok := u.(*client.Reset); ok {
@@ -182,8 +182,8 @@ func (m *model) event(e stream.Event) error {
 		}
 		m.transcript.take(u)
 	}
-	if idle && m.turn.busy() {
-		m.warned = "" // The key was pressed before this turn, and has not interrupted it.
+	if !before.busy() && m.turn.busy() || m.turn.isOver(before) {
+		m.warned = "" // The key was pressed for another turn, or for none.
 	}
 	if err == nil && e.Name == stream.EventDeleted {
 		err = cli.NotFoundError("the chat was deleted")

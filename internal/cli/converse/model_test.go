@@ -87,6 +87,25 @@ func TestWarningEndsWhenATurnBegins(t *testing.T) {
 	check.Equal(t, "it leaves", true, s.press(ctrlC))
 }
 
+func TestInterruptingIsShownUntilTheTurnEnds(t *testing.T) {
+	works := stream.Status{Ready: metav1.ConditionUnknown, Turn: "m0"}
+	for name, over := range map[string]stream.Status{
+		"the chat rests":    {Ready: metav1.ConditionTrue, Turn: "m0"},
+		"the next one runs": {Ready: metav1.ConditionUnknown, Turn: "next"},
+	} {
+		s := newScreen(t)
+		s.types("go")
+		s.press(enter, ctrlC)
+		taken := stream.MessageCommitted{HistoryVersion: 1, Message: stream.Message{Name: "m0", Role: v1beta1.RoleUser}}
+		s.takes(event(stream.EventMessage, taken), event(stream.EventStatus, works))
+		s.shows("interrupting; ctrl-C again leaves")
+		s.takes(event(stream.EventStatus, over))
+		if strings.Contains(s.shown(), "ctrl-C again") {
+			t.Errorf("%s, and the screen shows %s", name, s.shown())
+		}
+	}
+}
+
 func TestLeavingWaitsForTheInterrupt(t *testing.T) {
 	s := newScreen(t)
 	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionUnknown}))

@@ -27,6 +27,13 @@ type turn struct {
 	open []openMessage
 	// working is true while the status has a turn under way, and stopped while the chat begins none.
 	working, stopped bool
+	// name is the message whose turn it is, or the last one was.
+	name string
+}
+
+// isOver reports whether the turn that was under way before is over.
+func (t *turn) isOver(before turn) bool {
+	return before.working && (!t.working || t.name != before.name)
 }
 
 type openMessage struct{ name, text string }
@@ -46,7 +53,7 @@ func (t *turn) observe(u client.Update) {
 	switch u := u.(type) {
 	case *stream.MessageCommitted:
 		if t.sent == u.Message.Name { // The status follows.
-			t.working = true
+			t.working, t.name = true, u.Message.Name
 		}
 		t.forget(u.Message.Name)
 	case *stream.QueueUpdate:
@@ -55,6 +62,7 @@ func (t *turn) observe(u client.Update) {
 		}
 	case *stream.Status:
 		t.working, t.stopped = u.Ready == metav1.ConditionUnknown, u.Ready == metav1.ConditionFalse
+		t.name = u.Turn
 	}
 }
 
