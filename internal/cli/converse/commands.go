@@ -118,6 +118,9 @@ func (m *model) command(name, argument string) tea.Cmd {
 	say(m, "[/"+name+" is being done]")
 	return m.requests.addInOrder(func() outcome {
 		lines, err := m.actions.Command(m.ctx, name, argument)
+		if name == "fork" && err == nil {
+			lines = append(lines, "or switch here: ctrl-L lists the chats")
+		}
 		for i := range lines {
 			lines[i] = "[" + lines[i] + "]"
 		}

@@ -25,6 +25,9 @@ func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 		if text == "/compact" {
 			s.shows("\n▎[compact is done]\n▎[a remark of it]\n▎triage: ")
 		}
+		if text == "/fork" {
+			s.shows("\n▎[fork is done]\n▎[a remark of it]\n▎[or switch here: ctrl-L lists the chats]\n")
+		}
 	}
 	check.Equal(t, "asked", "model large,model ,mode Plan,effort XHigh,effort default,compact ,"+
 		"send /tmp/x is full,send /etc,fork ,fork second", strings.Join(s.does.asked, ","))

@@ -253,7 +253,11 @@ func (c *conversation) Command(ctx context.Context, name, argument string) (line
 		fork.new.noFollow = true
 		err := fork.run(ctx, s, append([]string{c.chat}, strings.Fields(argument)...))
 		for line := range strings.Lines(out.String()) { // Remarks have a mark and brackets.
-			lines = append(lines, strings.Trim(line, terminal.Mark+"[]\n"))
+			line = strings.Trim(line, terminal.Mark+"[]\n")
+			lines = append(lines, line)
+			if object, made := strings.CutSuffix(line, " created"); made {
+				lines = append(lines, "talk there: "+s.command("send", strings.TrimPrefix(object, render.ChatPrefix)))
+			}
 		}
 		return lines, err
 	}

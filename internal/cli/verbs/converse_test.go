@@ -24,13 +24,16 @@ func TestConversationForksWithRemarksInLines(t *testing.T) {
 	p.chat.Spec.Workspace = &v1beta1.WorkspaceSource{PodTemplateRef: &v1beta1.WorkspaceTemplateReference{Name: "go"}}
 	p.update(p.chat)
 	c := &conversation{s: p.session(), chat: "triage"}
+	c.s.config = genericclioptions.NewConfigFlags(false)
 	words, err := c.Command(t.Context(), "fork", "second")
 	check.OK(t, err)
-	check.Equal(t, "words", []string{"not copied: workspace", "chat.parley.dev/second created"}, words)
+	check.Equal(t, "words", []string{"not copied: workspace", "chat.parley.dev/second created",
+		"talk there: kubectl chat send second"}, words)
 	words, err = c.Command(t.Context(), "fork", "")
 	check.OK(t, err)
-	check.Equal(t, "words", []string{"not copied: workspace",
-		"chat.parley.dev/" + p.created("triage-").Name + " created"}, words)
+	fork := p.created("triage-").Name
+	check.Equal(t, "words", []string{"not copied: workspace", "chat.parley.dev/" + fork + " created",
+		"talk there: kubectl chat send " + fork}, words)
 }
 
 func TestModelsAreListedAndChecked(t *testing.T) {
