@@ -277,6 +277,8 @@ func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
 		waits(v1beta1.PendingToolCall{ID: hostile, Name: hostile, Kind: v1beta1.RequiresApproval, Input: hostile}),
 		event(stream.EventStatus, stream.Status{Model: hostile, Warnings: []stream.Warning{{Type: hostile, Message: hostile}},
 			Wait: &v1beta1.ChatWait{Reason: hostile, Message: hostile}, Phase: v1beta1.ChatRequiresAction}))
+	s.run(showOpen(s.model, []v1beta1.ChatMessage{*chattest.User("triage", "open", chattest.Content(hostile))}))
+	s.turn.stopped = true
 	for _, it := range s.pane.items {
 		s.pane.opened[it.key] = true
 	}

@@ -46,7 +46,7 @@ func (c *conversation) inLines(ctx context.Context) error {
 	}
 	l.printer = render.NewPrinter(c.s.Out, c.s.ErrOut, false, hint)
 	l.printer.NotesFrom = -1
-	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way%s, ctrl-D leaves", c.chat, decides)
+	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way%s, /help lists commands, ctrl-D leaves", c.chat, decides)
 	err := l.follow(within, leave)
 	left := within.Err() != nil
 	l.mu.Lock()
