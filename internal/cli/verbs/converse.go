@@ -268,14 +268,14 @@ func (c *conversation) Command(ctx context.Context, name, argument string) (line
 		}
 	}
 	if name == "model" && argument == "" {
-		return c.listModels(ctx)
+		return listModels(ctx, c)
 	}
 	words, err := c.set(ctx, name, argument)
 	return []string{words}, err
 }
 
 // listModels lists the models that the chat can use, with a mark at the one that it uses.
-func (c *conversation) listModels(ctx context.Context) (lines []string, err error) {
+func listModels(ctx context.Context, c *conversation) (lines []string, err error) {
 	configs, err := c.s.Client.ModelConfigs(c.s.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing the ChatModelConfigs: %w", err)
@@ -306,7 +306,7 @@ func (c *conversation) listModels(ctx context.Context) (lines []string, err erro
 }
 
 // checkModel fails if there is no such ChatModelConfig. Who may not list them is not told.
-func (c *conversation) checkModel(ctx context.Context, name string) error {
+func checkModel(ctx context.Context, c *conversation, name string) error {
 	var there []string
 	err := modelConfigs(ctx, c.s, nil, func(found, _ string) { there = append(there, found) })
 	if err != nil || slices.Contains(there, name) {
@@ -325,7 +325,7 @@ func (c *conversation) set(ctx context.Context, name, value string) (string, err
 	settings := map[string]map[string]any{"model": {"modelConfigRef": map[string]any{"name": value}},
 		"mode": {"mode": said}, "effort": {"reasoningEffort": said}}
 	if name == "model" {
-		if err := c.checkModel(ctx, value); err != nil {
+		if err := checkModel(ctx, c, value); err != nil {
 			return "", err
 		}
 	}

@@ -46,7 +46,8 @@ func (c *conversation) inLines(ctx context.Context) error {
 	}
 	l.printer = render.NewPrinter(c.s.Out, c.s.ErrOut, false, hint)
 	l.printer.NotesFrom = -1
-	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way%s, /help lists commands, ctrl-D leaves", c.chat, decides)
+	l.printer.Note("chat %s: Enter sends, /interrupt interrupts the turn under way%s, /help lists commands, ctrl-D leaves",
+		c.chat, decides)
 	err := l.follow(within, leave)
 	left := within.Err() != nil
 	l.mu.Lock()
@@ -143,14 +144,14 @@ func (l *lines) do(ctx context.Context, text string) {
 	case decision != "" && strings.HasPrefix(text, "/"):
 		l.open.Go(func() { l.decide(ctx, decision, strings.Join(words[1:], " ")) })
 	case strings.HasPrefix(text, "/"):
-		err = l.command(ctx, name, text)
+		err = doCommand(ctx, l, name, text)
 	default:
-		err = l.send(ctx, name, text)
+		err = sendLine(ctx, l, name, text)
 	}
 	l.complain(err)
 }
 
-func (l *lines) send(ctx context.Context, name, text string) error {
+func sendLine(ctx context.Context, l *lines, name, text string) error {
 	err := l.Send(ctx, name, strings.TrimSpace(text))
 	if err == nil {
 		l.open.Go(func() { l.complain(l.Await(ctx, name)) })
@@ -158,14 +159,14 @@ func (l *lines) send(ctx context.Context, name, text string) error {
 	return err
 }
 
-// command does what a command says. A text that is none is a message of that name.
-func (l *lines) command(ctx context.Context, message, text string) (err error) {
+// doCommand does what a command says. A text that is none is a message of that name.
+func doCommand(ctx context.Context, l *lines, message, text string) (err error) {
 	var says []string
 	switch name, argument, complaint := converse.ParseCommand(text); {
 	case complaint != "":
 		return errors.New(complaint)
 	case name == "":
-		return l.send(ctx, message, text)
+		return sendLine(ctx, l, message, text)
 	case name == "help":
 		says = append(converse.Help(), "/interrupt: interrupt the turn under way",
 			"/approve N, /deny N: decide about the call with that number")

@@ -42,8 +42,9 @@ func newSend(o *options) *cobra.Command {
 			"fails with the reason of the message, such as QueueFull, Superseded or Interrupted.\n\nWithout a TEXT, on a " +
 			"terminal, it shows the conversation on the whole screen, and you write messages and decide about calls there; " +
 			"the last line shows the keys. ctrl-C removes what you typed. Without a text, the first one interrupts the " +
-			"running turn, and the second one leaves, as does ctrl-D in an empty line; the chat continues. With --plain each line is a message or a command, which /help " +
-			"lists, and what follows is printed in plain lines, as for screen readers." +
+			"running turn, and the second one leaves, as does ctrl-D in an empty line; the chat continues. With --plain " +
+			"each line is a message or a command, which /help lists, and what follows is printed in plain lines, " +
+			"as for screen readers." +
 			"\n\nFiles that are too large for a message are uploaded by the gateway, if it has object storage.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
