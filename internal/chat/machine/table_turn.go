@@ -18,7 +18,7 @@ var actionRules = []Rule{
 	{
 		Event: Interrupt, Edges: to(Running, RequiresAction),
 		Effects: []Effect{CancelCalls, ClearDeadline, BumpHistory, ResetAttempt},
-		Why:     "No attempt is under way; the pending calls are given up, and the model sees that.",
+		Why:     "No attempt is under way; the pending calls are given up, and the turn is interrupted in the same write.",
 	},
 	{
 		Event: CompleteRequiresAction, Edges: to(Running, RequiresAction),

@@ -95,9 +95,12 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 // interruptOrLeave removes what was typed, as a shell does. Without a text it interrupts the turn under way the first
 // time, and leaves the second time.
 func (m *model) interruptOrLeave(before string) tea.Cmd {
-	if typing(m) && m.composer.input.Value() != "" {
-		m.composer.history.reset("")
-		m.composer.input.Reset()
+	if shown := m.composer.input.Value(); typing(m) && shown != "" {
+		draft := m.composer.history.reset(shown)
+		if draft == shown {
+			draft = ""
+		}
+		m.composer.input.SetValue(draft)
 		return nil
 	}
 	m.warned = "ctrl+c"

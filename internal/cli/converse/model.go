@@ -152,7 +152,7 @@ func act(m *model, msg tea.Msg) (cmd tea.Cmd) {
 
 // arrive takes events. It leaves behind the last one.
 func (m *model) arrive(batch []arrival) tea.Cmd {
-	before := m.transcript.chat.Status
+	before := m.turn.stopped
 	for _, a := range batch {
 		m.lost = a.lost
 		if a.lost != nil {
@@ -166,7 +166,7 @@ func (m *model) arrive(batch []arrival) tea.Cmd {
 		}
 	}
 	m.items = m.transcript.items()
-	if before == nil && m.turn.stopped {
+	if !before && m.turn.stopped {
 		return tea.Batch(readOpen(m.ctx, m.actions), listen(m.ctx, m.arrivals))
 	}
 	return listen(m.ctx, m.arrivals)
@@ -249,9 +249,10 @@ func (m *model) layout() {
 		height = m.composer.input.Height()
 	}
 	notice := noticeLines(m.notice, m.width)
-	if len(notice) > m.height/3 { // It scrolls with the conversation.
+	if len(notice) > m.height/3 && !m.pane.scrolled { // It scrolls with the conversation.
 		m.pane.items, notice = append(m.pane.items, &item{own: marked(m.notice)}), nil
 	}
+	notice = notice[:min(len(notice), m.height/3)]
 	for _, p := range []*pane{&m.pane, &m.list.pane} {
 		p.resize(m.width, m.height-height-2-len(notice))
 	}

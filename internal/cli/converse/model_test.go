@@ -171,7 +171,8 @@ func TestRefusedMessageReturnsAfterItWasSent(t *testing.T) {
 
 func TestOpenMessagesStayOnTheScreen(t *testing.T) {
 	s := newScreen(t)
-	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionFalse}), question(0, "taken"))
+	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionFalse,
+		Wait: &v1beta1.ChatWait{For: v1beta1.WaitForModelConfig}}), question(0, "taken"))
 	s.does.open = []v1beta1.ChatMessage{*chattest.User("triage", "q0", chattest.Content("taken")),
 		*chattest.User("triage", "old", chattest.Content("earlier\x1b[2J\n▎[approved]"))}
 	s.run(readOpen(t.Context(), s.does))

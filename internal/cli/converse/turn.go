@@ -61,7 +61,8 @@ func (t *turn) observe(u client.Update) {
 			t.forget(waits.Name)
 		}
 	case *stream.Status:
-		t.working, t.stopped = u.Ready == metav1.ConditionUnknown, u.Ready == metav1.ConditionFalse
+		t.working = u.Ready == metav1.ConditionUnknown
+		t.stopped = u.Wait != nil && (u.Ready == metav1.ConditionFalse || u.Wait.For == v1beta1.WaitForUnarchive)
 		t.name = u.Turn
 	}
 }

@@ -88,12 +88,12 @@ func (t *Turn) show(u client.Update) error {
 }
 
 // needsPerson reports whether the turn cannot begin, or cannot continue, until a person acts. Before the turn, a status
-// without a wait may be that of a turn that failed.
+// whose reason is not that of a wait may be that of a turn that failed.
 func (t *Turn) needsPerson(s *stream.Status, now *client.Turn) bool {
 	if now.Begun {
 		return now.Held
 	}
-	return s.Ready == metav1.ConditionFalse && (t.First || s.Wait != nil) ||
+	return s.Ready == metav1.ConditionFalse && (t.First || s.Wait != nil && s.Wait.Reason == s.Reason) ||
 		s.Wait != nil && s.Wait.For == v1beta1.WaitForUnarchive
 }
 

@@ -147,7 +147,9 @@ func TestWaitForPersonEndsTheTurn(t *testing.T) {
 			ready, end)
 	}
 	for name, c := range map[string]struct{ status, want, notes string }{
-		"a turn before that failed":   {failed, "", ""},
+		"a turn before that failed": {failed, "", ""},
+		"a failed turn, and an archive that failed": {`{"turn":"old","ready":"False","reason":"Overloaded",` +
+			`"wait":{"for":"ArchiveStore","reason":"AccessDenied","message":"no"}}`, "", "▎[AccessDenied: no]\n"},
 		"a model that is missing":     {blocked("False", "ChatModelConfig"), "R: m", ""},
 		"a model that may still come": {blocked("Unknown", "ChatModelConfig"), "", ""},
 		"a chat that is archived":     {blocked("True", "Unarchive"), "R: m", ""},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/converse"
@@ -53,7 +54,9 @@ func (d *decider) add(call *v1beta1.PendingToolCall) int {
 func (d *decider) decide(ctx context.Context, decision v1beta1.ApprovalDecision, number string) (string, error) {
 	reason := ""
 	if decision == v1beta1.DecisionDeny {
-		number, reason, _ = strings.Cut(strings.TrimSpace(number), " ")
+		if end := strings.IndexFunc(number, unicode.IsSpace); end >= 0 {
+			number, reason = number[:end], number[end:]
+		}
 	}
 	call, err := d.call(number)
 	if err != nil {

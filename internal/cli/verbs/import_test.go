@@ -178,7 +178,7 @@ func TestReplyIsNotAwaitedFromAnArchivedChat(t *testing.T) {
 	p := newPerson(t)
 	p.chat.Spec.Archived = true
 	p.update(p.chat)
-	p.run("send", "triage", "a question").exits(exitFailed, "chat triage is archived, and accepts no messages: run "+
+	p.run("send", "triage", "a question").exits(exitFailed, "chat triage is archived, and answers no messages: run "+
 		"kubectl chat --kubeconfig "+p.files["token"]+" unarchive triage")
 	var sent v1beta1.ChatMessageList
 	check.OK(t, p.c.List(t.Context(), &sent, client.InNamespace(p.namespace)))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode"
@@ -143,6 +144,8 @@ func (l *lines) do(ctx context.Context, text string) {
 		err = l.Interrupt(ctx)
 	case decision != "" && strings.HasPrefix(text, "/"):
 		l.open.Go(func() { l.decide(ctx, decision, strings.Join(words[1:], " ")) })
+	case decisionLike.MatchString(text):
+		err = errors.New("type /approve N or /deny N, with the number of a call")
 	case strings.HasPrefix(text, "/"):
 		err = doCommand(ctx, l, name, text)
 	default:
@@ -184,6 +187,9 @@ func doCommand(ctx context.Context, l *lines, message, text string) (err error) 
 // typedDecisions are the words that begin a line about a call.
 var typedDecisions = map[string]v1beta1.ApprovalDecision{"/approve": v1beta1.DecisionApprove,
 	"/deny": v1beta1.DecisionDeny}
+
+// decisionLike is a line that would be a message, and is meant as a decision.
+var decisionLike = regexp.MustCompile(`(?i)^/(approve|deny)`)
 
 // decide decides about a call, while further lines are read, also for a person who leaves meanwhile.
 func (l *lines) decide(ctx context.Context, decision v1beta1.ApprovalDecision, number string) {

@@ -79,8 +79,8 @@ type request struct {
 var requests = []request{
 	{"interrupt", "Stop the running turn and keep its text", v1beta1.RequestInterrupt,
 		"interrupted",
-		". The text so far is kept, and the next message in the queue starts. If the turn waits for people, their " +
-			"calls are cancelled and the turn continues without them. Ends with 1 if there is nothing to interrupt.", "triage"},
+		". The text so far is kept, and the next message in the queue starts. Calls that wait for people or " +
+			"clients are cancelled. Ends with 1 if there is nothing to interrupt.", "triage"},
 	{"clear", "Start a new context: the model no longer sees earlier messages", v1beta1.RequestClear,
 		"cleared",
 		". The messages stay, but the model sees only later ones. Ends with 1 if a turn is running, or there is " +

@@ -85,8 +85,8 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 	switch {
 	case err != nil:
 		return err
-	case found.Spec.Archived || found.Status.Archived:
-		return fmt.Errorf("chat %s is archived, and accepts no messages: run %s", chat, s.command("unarchive", chat))
+	case found.Spec.Archived && !so.unfollowed():
+		return fmt.Errorf("chat %s is archived, and answers no messages: run %s", chat, s.command("unarchive", chat))
 	}
 	spec := so.message(text)
 	if err := attach(ctx, s, chat, &spec, so.files); err != nil {

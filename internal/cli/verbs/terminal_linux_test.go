@@ -62,6 +62,8 @@ func TestConversationShowsWhatItCannotBegin(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.chat.Status.Conditions = ready(metav1.ConditionFalse, "ModelConfigNotFound", "")
+	p.chat.Status.Wait = &v1beta1.ChatWait{For: v1beta1.WaitForModelConfig, Reason: "ModelConfigNotFound",
+		Since: metav1.Now()}
 	p.updateStatus(p.chat)
 	p.write("first", "why?")
 	a := p.opens()
@@ -353,6 +355,8 @@ func TestPlainConversationDecidesAboutCalls(t *testing.T) {
 	a.past()
 	a.types("/deny\n")
 	a.sees(`kubectl chat: no call with the number "" was shown`)
+	a.types("/Approve 1\n")
+	a.sees("type /approve N or /deny N")
 	a.types("/deny 1\n")
 	made := p.approval()
 	check.Equal(t, "decision", v1beta1.DecisionDeny, made.Spec.Decision)

@@ -117,9 +117,8 @@ export async function newChat(namespace, created, given = {}) {
   prompt.addEventListener('keydown', (event) => onEnter(event, () => form.requestSubmit()));
   options(model, namespace, 'modelConfigs', (one) => [one.model && `${one.name}: ${one.model}, ${one.provider}`,
     one.default && '(default)', one.ready === false && '(not ready)']).then((all) => {
-    if (!all.length || all.some((one) => one.default)) return;
-    model.options[0].textContent = 'none: the class has to name one';
-    if (!model.value) model.value = all.find((one) => !one.disabled)?.name ?? '';
+    if (!all.length || all.some((one) => one.default && !one.disabled)) return;
+    model.options[0].textContent = 'none: choose one, or a class that has one';
   });
   options(template, namespace, 'templates', (one) => [one.description ? `${one.name}:` : one.name, one.description]);
   const classes = options(klass, namespace, 'chatClasses', () => []);

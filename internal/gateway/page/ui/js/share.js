@@ -29,14 +29,17 @@ export class Share {
       + 'Whoever may read the chats of the namespace can read this one as well.'), this.list, this.state, form, this.failure,
     el('div', { class: 'row' }, button('Save', ({ target }) => this.#save(target), { class: 'primary' }),
       link && copyButton('Copy link', () => link, 'Copy link'), button('Close', () => this.#close())));
+    this.shown.addEventListener('cancel', (event) => { event.preventDefault(); this.#close(); });
     this.name.focus();
     this.#read(chat);
   }
 
   #close() {
-    const lost = !same(this.readers, this.saved) && !this.warned;
-    if (!lost) this.shown.close();
-    this.warned = lost;
+    if (same(this.readers, this.saved) || this.warned === this.readers) {
+      this.shown.close();
+      return;
+    }
+    this.warned = this.readers;
     this.failure.textContent = 'The change is not saved. Save it, or close again to discard it.';
   }
 
@@ -80,7 +83,7 @@ export class Share {
   #observe({ metadata, status }) {
     const shared = status?.conditions?.find(({ type }) => type === 'Shared');
     const current = status?.observedGeneration >= metadata.generation && shared?.reason !== 'Sharing';
-    this.report = current ? readable(shared?.message) : 'It is saved, and takes effect in a few seconds.';
+    this.report = current ? readable(shared?.message) : 'It is saved. The operator has not applied it yet.';
     this.#draw();
     clearTimeout(this.timer);
     const timer = this.timer = current ? 0 : setTimeout(async () => {
