@@ -213,7 +213,7 @@ func TestEditSurvivesItsMessageLeavingTheQueue(t *testing.T) {
 		status("Running", "Generating", 2, fields{"attempt": 1}))
 	p.Until("the edit goes on in the transcript",
 		"document.querySelector('article .editor textarea')?.value === 'And why not?'")
-	p.Sees("article", "the replies behind it are generated again")
+	p.Sees("article", "all messages behind it leave it")
 }
 
 // renewals lets a test renew holds.
