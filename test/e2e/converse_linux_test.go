@@ -27,8 +27,10 @@ func TestUserConversesWithChatInTerminal(t *testing.T) {
 	screen.Press("Enter")
 	screen.Sees("worda wordb wordc")
 	screen.Types("And then?")
-	screen.Press("C-c")
-	screen.Sees("ctrl-C again", "▎[interrupted]", "▎> And then?") // What it says of ctrl-C depends on how long that took.
+	screen.Press("Escape")
+	screen.Sees("Esc again interrupts the turn")
+	screen.Press("Escape")
+	screen.Sees("▎[interrupted]", "▎> And then?")
 	screen.Press("Enter")
 	w.ready("c", 6)
 	screen.Sees("▎> And then?\n\nHello, who are you?")
