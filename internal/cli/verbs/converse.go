@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -305,12 +306,16 @@ func listModels(ctx context.Context, c *conversation) (lines []string, err error
 	return lines, nil
 }
 
-// checkModel fails if there is no such ChatModelConfig. Who may not list them is not told.
+// checkModel fails if there is no such ChatModelConfig. Who may not list them learns it from the chat, which waits for
+// the model.
 func checkModel(ctx context.Context, c *conversation, name string) error {
 	var there []string
 	err := modelConfigs(ctx, c.s, nil, func(found, _ string) { there = append(there, found) })
-	if err != nil || slices.Contains(there, name) {
-		return nil //nolint:nilerr // The chat says that it waits for the model.
+	switch {
+	case apierrors.IsForbidden(err), slices.Contains(there, name):
+		return nil
+	case err != nil:
+		return fmt.Errorf("listing the ChatModelConfigs: %w", err)
 	}
 	return fmt.Errorf("namespace %s has no ChatModelConfig %s: there is %s", c.s.Namespace, name,
 		cmp.Or(strings.Join(there, ", "), "none"))
