@@ -44,7 +44,8 @@ func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
 }
 
 // known reports whether the workspace knows what it is made from, and that it is needed: for a quarter of the time that
-// it is kept, so that calls in a row cost no write each. One that is never stopped is needed for ever.
+// it is kept, so that calls in a row cost no write each, and until it has observed when it is needed, as each new time
+// would have to be observed in its turn. One that is never stopped is needed for ever.
 func known(w *v1beta1.Workspace, root *v1beta1.Chat, now time.Time) bool {
 	source, stopped := root.WorkspaceSource(), root.WorkspaceStoppedAt()
 	if w.Spec.NeededAt == nil || !equality.Semantic.DeepEqual(&w.Spec.Source, source) ||
@@ -52,7 +53,7 @@ func known(w *v1beta1.Workspace, root *v1beta1.Chat, now time.Time) bool {
 		return false
 	}
 	idle := time.Duration(source.IdleSecondsOrDefault()) * time.Second
-	return idle == 0 || now.Sub(w.Spec.NeededAt.Time) < idle/4
+	return idle == 0 || w.Status.ObservedGeneration != w.Generation || now.Sub(w.Spec.NeededAt.Time) < idle/4
 }
 
 // neededAt is the time to say that the workspace of the chat is needed at: now, but after it was last stopped also
@@ -65,7 +66,8 @@ func neededAt(root *v1beta1.Chat, now time.Time) *metav1.MicroTime {
 	return &at
 }
 
-// needWorkspace creates the workspace of the chat, or says of the one that is there that it is needed.
+// needWorkspace creates the workspace of the chat, or says of the one that is there that it is needed. One that runs is
+// returned as it was: an idle stop writes the status first, so that it fails if the workspace is said to be needed.
 func (a *actuator) needWorkspace(ctx context.Context, root *v1beta1.Chat) (*v1beta1.Workspace, error) {
 	var w v1beta1.Workspace
 	err := a.client.Get(ctx, client.ObjectKeyFromObject(root), &w)
@@ -82,11 +84,15 @@ func (a *actuator) needWorkspace(ctx context.Context, root *v1beta1.Chat) (*v1be
 	if known(&w, root, now) || life.StopsFirst(&w, root) {
 		return &w, nil
 	}
-	w.Spec.Source, w.Spec.NeededAt = *root.WorkspaceSource(), neededAt(root, now)
-	if err := a.client.Update(ctx, &w); err != nil {
+	next := w.DeepCopy()
+	next.Spec.Source, next.Spec.NeededAt = *root.WorkspaceSource(), neededAt(root, now)
+	if err := a.client.Update(ctx, next); err != nil {
 		return nil, fmt.Errorf("having workspace %s started: %w", root.Name, err)
 	}
-	return &w, nil
+	if w.Status.Phase == v1beta1.WorkspacePhaseReady && equality.Semantic.DeepEqual(w.Spec.Source, next.Spec.Source) {
+		return &w, nil
+	}
+	return next, nil
 }
 
 // createWorkspace creates the workspace of the chat, which owns it. It begins with the files of the workspace of the

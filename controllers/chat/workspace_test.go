@@ -54,6 +54,7 @@ func TestConsecutiveCallsDoNotEachUpdateWorkspace(t *testing.T) {
 			w := newWorld(t)
 			chat := withWorkspace(w, c.idle)
 			got, writes := need(w, chat)
+			become(w, v1beta1.WorkspacePhaseReady, metav1.ConditionTrue)
 			if !slices.Equal(writes, []string{"create workspace"}) || !metav1.IsControlledBy(got, chat) {
 				t.Errorf("it writes %v, and has %+v", writes, got.ObjectMeta)
 			}
@@ -62,6 +63,31 @@ func TestConsecutiveCallsDoNotEachUpdateWorkspace(t *testing.T) {
 				t.Errorf("needed again, it writes %v", writes)
 			}
 		})
+	}
+}
+
+// A time that is renewed before the workspace has observed the last one, and calls that wait for each, would go on for
+// ever where observing takes longer than the time is known.
+func TestSlowObservationDoesNotDelayCallsForever(t *testing.T) {
+	w := newWorld(t)
+	chat := withWorkspace(w, 1)
+	got, _ := need(w, chat)
+	got.Generation = 2
+	if err := w.Direct.Update(t.Context(), got); err != nil {
+		t.Fatal(err)
+	}
+	w.actuator.now = func() time.Time { return now.Add(time.Minute) }
+	if got, writes := need(w, chat); len(writes) != 0 || life.Starting(got, chat) != "it is about to start" {
+		t.Errorf("it writes %v, and waits for %q", writes, life.Starting(got, chat))
+	}
+	become(w, v1beta1.WorkspacePhaseStopped, metav1.ConditionTrue)
+	if got, writes := need(w, chat); len(writes) != 1 || life.Starting(got, chat) == "" {
+		t.Errorf("it writes %v, and waits for %q", writes, life.Starting(got, chat))
+	}
+	become(w, v1beta1.WorkspacePhaseReady, metav1.ConditionTrue)
+	w.actuator.now = func() time.Time { return now.Add(2 * time.Minute) }
+	if got, writes := need(w, chat); len(writes) != 1 || life.Starting(got, chat) != "" {
+		t.Errorf("it writes %v, and waits for %q", writes, life.Starting(got, chat))
 	}
 }
 

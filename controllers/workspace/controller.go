@@ -88,21 +88,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if plan.Act == life.Nothing {
 			break
 		}
-		if err := r.act(ctx, plan.Act, facts, objects); err != nil {
-			return ctrl.Result{}, err
+		if result, err := r.perform(ctx, plan, facts, objects); err != nil || result.RequeueAfter > 0 {
+			return result, err
 		}
 		plan = life.Decide(facts)
 	}
-	return r.report(ctx, &w, facts, plan)
+	result, err := r.report(ctx, facts, plan)
+	if err != nil || result.RequeueAfter > 0 {
+		return result, err
+	}
+	return ctrl.Result{RequeueAfter: plan.Deadline()}, nil
 }
 
 // maxActs bounds the acts of one pass: a claim, its owner, a pod, and one more.
 const maxActs = 4
 
-// report writes the status if it has changed, and returns when to reconcile again.
-func (r *Reconciler) report(ctx context.Context, w *v1beta1.Workspace, f *life.Facts, p life.Plan) (ctrl.Result,
+// perform performs the act of the plan. Before one that stops the workspace, it writes the status: a chat that has
+// renewed neededAt since the workspace was read may have calls running, and then that write conflicts.
+func (r *Reconciler) perform(ctx context.Context, p life.Plan, f *life.Facts, o *template.Objects) (ctrl.Result,
 	error) {
-	result := ctrl.Result{RequeueAfter: p.Deadline()}
+	if p.Phase == v1beta1.WorkspacePhaseStopping && f.Workspace.Status.Phase != p.Phase {
+		if result, err := r.report(ctx, f, p); err != nil || result.RequeueAfter > 0 {
+			return result, err
+		}
+	}
+	return ctrl.Result{}, r.act(ctx, p.Act, f, o)
+}
+
+// report writes the status if it has changed, also to the facts. After a conflict, the result says when to reconcile
+// again.
+func (r *Reconciler) report(ctx context.Context, f *life.Facts, p life.Plan) (ctrl.Result, error) {
+	w := f.Workspace
 	next := w.DeepCopy()
 	next.Status.Phase = p.Phase
 	next.Status.Pod, next.Status.Claim, next.Status.Directory, next.Status.Template = nil, "", "", ""
@@ -122,9 +138,9 @@ func (r *Reconciler) report(ctx context.Context, w *v1beta1.Workspace, f *life.F
 		next.Status.Template = pod.Annotations[annotationTemplate]
 	}
 	conditions.Workspace(next, p.Summary, r.Now())
-	written, err := requeue.Status(ctx, r.Client, w, next)
-	if err != nil || written.RequeueAfter > 0 {
-		return written, err
+	result, err := requeue.Status(ctx, r.Client, w, next)
+	if err == nil && result.RequeueAfter == 0 {
+		*w = *next
 	}
-	return result, nil
+	return result, err
 }

@@ -229,6 +229,33 @@ func TestIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 	}
 }
 
+func TestIdleStopYieldsToConcurrentUse(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(), podTemplate(), chattest.In("ns", chattest.Chat("c")))
+	reconciled(t, r)
+	runs(t, s)
+	reconciled(t, r)
+	r.Now = func() time.Time { return chattest.Now.Add(31 * time.Minute) }
+	before := len(s.Writes())
+	s.Fail = func(call string) error {
+		if call != "get pod" {
+			return nil
+		}
+		s.Fail = nil
+		w := fakeapi.Read(t, s, workspace())
+		w.Spec.NeededAt = new(metav1.NewMicroTime(r.Now()))
+		return s.Direct.Update(t.Context(), w)
+	}
+	result := reconciled(t, r)
+	check.Equal(t, "it writes", []string{"update status of workspace"}, s.Writes()[before:])
+	if result.RequeueAfter == 0 {
+		t.Error("it is not reconciled again")
+	}
+	reconciled(t, r)
+	pod, _ := own(t, s)
+	check.Equal(t, "reason", v1beta1.ReasonWorkspaceReady, reasonOf(t, s))
+	check.Equal(t, "it has a pod", true, pod != nil)
+}
+
 func TestIdleTimeStartsWhenLastChatFinishes(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Status.Phase, chat.Status.Turn = v1beta1.ChatWaiting, &v1beta1.TurnStatus{}
