@@ -129,7 +129,7 @@ func describeTurn(st *v1beta1.ChatMessageStatus, s *scope) conditions.Summary {
 
 // describePending says what keeps the chat from taking the message up. It returns false if nothing does.
 func describePending(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
-	chat, hold := &s.chat.Status, metav1.NewTime(plan.HoldOf(s.message))
+	chat, hold, stuck := &s.chat.Status, metav1.NewTime(plan.HoldOf(s.message)), obstacle(&s.chat.Status)
 	switch {
 	case chat.Archived:
 		st.State = v1beta1.MessagePending
@@ -139,10 +139,10 @@ func describePending(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summar
 		st.State = v1beta1.MessagePending
 		return conditions.Working(v1beta1.ReasonChatArchived,
 			"Chat "+s.chat.Name+" is about to be archived: the message is answered once spec.archived is false there"), true
-	case obstacle(chat) != nil:
+	case stuck != nil:
 		st.State = v1beta1.MessagePending
 		return conditions.Working(v1beta1.ReasonWaitingForChat,
-			"Chat "+s.chat.Name+" cannot begin: "+obstacle(chat).Message), true
+			"Chat "+s.chat.Name+" cannot begin: "+stuck.Message), true
 	case !hold.IsZero() && chat.Wait != nil && chat.Wait.For == v1beta1.WaitForEdit:
 		st.State = v1beta1.MessagePending
 		return conditions.HeldForEdit(&hold), true

@@ -52,9 +52,13 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 		}
 		waitFor(t, kind, func() bool { return s.wasAsked("POST " + chats + "/triage/requests")["kind"] == kind })
 	}
-	p.Write("/mode fast")
-	p.Key("Enter")
-	p.Sees(".toast", "/mode takes one of: Plan, Explore, none")
+	for typed, says := range map[string]string{"/mode fast": "/mode takes one of: Plan, Explore, default",
+		"/model small medium": "/model takes one of: ", "/modle small": "There is no command /modle"} {
+		p.Clear("#compose")
+		p.Write(typed)
+		p.Key("Enter")
+		p.Sees(".toast", says)
+	}
 	if n := s.times(sends); n != 0 {
 		t.Errorf("%d messages were sent", n)
 	}

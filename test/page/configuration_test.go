@@ -166,7 +166,7 @@ func TestConfigurationKeepsWhatIsNotSaved(t *testing.T) {
 	p.Key("Enter") // saves nothing
 	p.Gone("#config-body button", "Try it in a chat")
 	p.Do("history.back()")
-	p.Sees("#config-body", "Templates of workspaces")
+	p.Sees("#config-body li", "SecretNotFound · changes are not saved")
 	p.Click("#config-body a", "large")
 	p.Sees("#config-body pre", "model: claude-2")
 

@@ -16,7 +16,7 @@ func TestSearchShowsHitsAndHowFarItLooked(t *testing.T) {
 			"excerpt": excerpt}
 	}
 	pieces := []fields{
-		{"hits": []fields{hit("m-1", "<b>Because.</b>")}, "messages": 500, "continue": "x"},
+		{"hits": []fields{hit("m-1", "<b>Because.</b> of the Node (c++)")}, "messages": 500, "continue": "x"},
 		{"hits": []fields{}, "messages": 20},
 	}
 	s.mu.Lock()
@@ -29,10 +29,13 @@ func TestSearchShowsHitsAndHowFarItLooked(t *testing.T) {
 	p := s.opened(t)
 	p.Sees("article.assistant", "Because.")
 	p.Key("/")
-	p.Write(`because "the node"`)
+	p.Write(`because "the  node" +)`)
 	p.Key("Enter")
 	p.Sees("#found-state", "Found 1 in 520 messages.")
-	p.Sees("#found-rows li", "<b>Because.</b>")
+	p.Sees("#found-rows li", "<b>Because.</b> of the Node")
+	for _, word := range []string{"Because", "the Node"} {
+		p.Sees("#found-rows mark", word)
+	}
 	hasNoBarrier(p)
 	pictured(p, "page-search", "a search")
 	p.Click("#found-rows a", "")

@@ -62,14 +62,14 @@ func TestOnlyResultsCountAsDone(t *testing.T) {
 	refused["toolCall"].(fields)["refusal"] = "NotAllowed"
 	s.chat("triage", user(0, "Clean up."), assistant(1, call("c1", "execute", fields{"command": "make"}),
 		call("c2", "execute", fields{"command": "rm a"}), denied, refused, call("c5", "execute", fields{"command": "sleep 9"})),
-		message(2, "Tool", fields{"decisions": []fields{{"id": "c3", "decision": "Deny", "by": "anna"}}, "parts": []fields{
+		message(2, "Tool", fields{"decisions": []fields{{"id": "c3", "decision": "Deny", "by": "anna", "comment": "Keep it."}}, "parts": []fields{
 			result("c1", "execute", fields{"success": true}), failed, result("c3", "k8s_delete", "denied"),
 			result("c4", "write_file", "not allowed")}}),
 		assistant(3, text("Some of it is done.")), status("Waiting", "Answered", 4, nil))
 	p := s.opened(t)
 	p.Sees(".work > summary", "Ran 1 command, 1 failed, 1 denied, 1 not run, 1 without a result · ")
 	p.Click(".work > summary", "1 denied")
-	p.Sees("details.call[data-state=denied] .state", "denied, 1.3 s")
+	p.Sees("details.call[data-state=denied] .state", "Denied by anna: Keep it.")
 }
 
 func TestNotesAndSummariesKeepTurnWhole(t *testing.T) {

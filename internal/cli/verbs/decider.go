@@ -55,14 +55,17 @@ func (d *decider) decide(ctx context.Context, decision v1beta1.ApprovalDecision,
 	reason := ""
 	if decision == v1beta1.DecisionDeny {
 		if end := strings.IndexFunc(number, unicode.IsSpace); end >= 0 {
-			number, reason = number[:end], number[end:]
+			number, reason = number[:end], strings.TrimSpace(number[end:])
+		}
+		if _, err := strconv.Atoi(reason); err == nil {
+			return "", fmt.Errorf("nothing was decided: deny call %[1]s with n%[1]s, and call %[2]s with n%[2]s", number, reason)
 		}
 	}
 	call, err := d.call(number)
 	if err != nil {
 		return "", err
 	}
-	if err := d.Decide(ctx, call.PendingToolCall, decision, strings.TrimSpace(reason)); err != nil {
+	if err := d.Decide(ctx, call.PendingToolCall, decision, reason); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("call %s (%s) was %s", call.ID, call.Name, render.Decided[decision]), nil

@@ -107,12 +107,23 @@ func newRequest(o *options, r request) *cobra.Command {
 		Long:    "Annotates the chat with " + r.kind.Annotation() + " and waits until it has acted on it" + r.effect,
 	}
 	if r.kind == v1beta1.RequestTitle {
-		cmd.Use, cmd.Aliases, cmd.Args = "title CHAT [TITLE...]", []string{"rename"}, cobra.MinimumNArgs(1)
+		cmd.Use, cmd.Aliases, cmd.Args = "title CHAT [TITLE...]", []string{"rename"}, titleArguments
 		cmd.Long = "With a TITLE, sets spec.title and waits until the chat has read it.\n\nWithout one, annotates" +
 			strings.TrimPrefix(cmd.Long, "Annotates")
 		cmd.Example = "  kubectl chat title triage \"Node 7 is not ready\"\n" + cmd.Example
 	}
 	return newAwaited(o, cmd, r.make)
+}
+
+// titleArguments checks those of title. Who renames a chat has a title for it.
+func titleArguments(cmd *cobra.Command, args []string) error {
+	if err := cobra.MinimumNArgs(1)(cmd, args); err != nil {
+		return err
+	}
+	if title := strings.TrimSpace(strings.Join(args[1:], " ")); title == "" && (len(args) > 1 || cmd.CalledAs() == "rename") {
+		return errors.New("TITLE is empty: \"kubectl chat title CHAT\" has a model write one")
+	}
+	return nil
 }
 
 // make makes the request with a new token, and waits for the outcome. Further words are a title to set.

@@ -55,7 +55,8 @@ export class CallCard {
   /** @param {string} output @param {boolean} failed @param {string} [from] @param {string} [until] */
   answer(output, failed, from, until) {
     Object.assign(this.call, { result: output, isError: failed, at: from || this.call.at, until: until || this.call.until });
-    this.set(outcome(this.call));
+    const ended = outcome(this.call);
+    this.set(ended, ended === 'denied' ? clipped(verdict(this.call.decision), 200) : undefined);
     this.#changed();
   }
 

@@ -8,7 +8,9 @@ import { plain } from './text.js';
 
 export const EFFORTS = ['None', 'Minimal', 'Low', 'Medium', 'High', 'XHigh', 'Max'];
 export const MODES = ['Plan', 'Explore'];
-const MOST = 8;
+/** The value that takes a setting out of the chat. */
+const UNSET = 'default';
+const MOST = 9;
 
 export class Commands {
   /**
@@ -18,13 +20,13 @@ export class Commands {
    */
   constructor(field, chat) {
     Object.assign(this, { field, root: byId('completions'), offers: [], at: 0, failed: chat.failed });
-    const unset = (value) => (value === 'none' ? null : value);
+    const unset = (value) => (value === UNSET ? null : value);
     this.table = {
       '/model': { what: 'choose the model of the chat', values: chat.models, run: (name) => chat.change({ modelConfigRef: { name } }, `The model of the chat is now ${plain(name)}.`) },
-      '/mode': { what: 'bound what the model may do', values: () => [...MODES, 'none'],
+      '/mode': { what: 'bound what the model may do', values: () => [...MODES, UNSET],
         run: (mode) => chat.change({ mode: unset(mode) }, `The mode of the chat is now ${mode}.`) },
-      '/effort': { what: 'choose how much the model thinks', values: () => EFFORTS,
-        run: (reasoningEffort) => chat.change({ reasoningEffort }, `The effort of the chat is now ${reasoningEffort}.`) },
+      '/effort': { what: 'choose how much the model thinks', values: () => [...EFFORTS, UNSET],
+        run: (effort) => chat.change({ reasoningEffort: unset(effort) }, `The effort of the chat is now ${effort}.`) },
       '/compact': { what: 'replace the context by a summary', run: () => chat.request('Compact') },
       '/fork': { what: 'continue in another chat from here', run: () => chat.fork() },
       '/clear': { what: 'begin a new context', run: () => chat.request('Clear') },
@@ -63,9 +65,13 @@ export class Commands {
 
   /** Runs a text that is a command. @param {string} text @returns {'no'|'done'|'wrong'} */
   run(text) {
-    const [, name, argument] = /^(\/[a-z]+)(?: +(\S+))?\s*$/.exec(text) ?? [];
-    const command = Object.hasOwn(this.table, name ?? '') && this.table[name];
-    if (!command) return 'no';
+    const [, name, argument] = /^(\/[a-z-]+)(?:\s+([^]*?))?\s*$/.exec(text) ?? [];
+    if (!name) return 'no';
+    const command = Object.hasOwn(this.table, name) && this.table[name];
+    if (!command) {
+      this.failed(`There is no command ${name}. Begin with a blank to send it as text.`);
+      return 'wrong';
+    }
     const values = command.values?.();
     const value = values?.find((known) => known.toLowerCase() === argument?.toLowerCase());
     if (values ? !value : argument) {

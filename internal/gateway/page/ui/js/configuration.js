@@ -63,15 +63,21 @@ export class Configuration {
     else await this.#list(kinds);
   }
 
+  /** What a list says of changes that wait in a form. @param {string} place */
+  #draft(place) {
+    return drafts.has(`${this.namespace}/${place}`) ? ['changes are not saved'] : [];
+  }
+
   async #list(kinds) {
     const { templates, message } = await ask('GET', `${inNamespace(this.namespace)}/templates`).catch((no) => ({ templates: [], message: no.message }));
     this.#show(...kinds.map((kind) => el('section', {}, el('h3', {}, TITLES[kind.kind] ?? plain(kind.kind)),
       kind.refused && el('p', { class: 'dim' }, plain(kind.refused)),
       el('ul', {}, ...kind.objects.map((one) => el('li', {}, el('a', { href: this.link(`${kind.resource}/${one.name}`) }, plain(one.name)),
-        el('span', { class: 'meta' }, ` ${states(one).join(' · ')}`), one.summary && el('div', { dir: 'auto' }, clipped(one.summary, 200))))),
+        el('span', { class: 'meta' }, ` ${[...states(one), ...this.#draft(`${kind.resource}/${one.name}`)].join(' · ')}`), one.summary && el('div', { dir: 'auto' }, clipped(one.summary, 200))))),
       kind.more && el('p', { class: 'dim' }, 'There are more, which are not listed.'),
       !kind.refused && !kind.objects.length && el('p', { class: 'dim' }, 'There are none.'),
-      kind.create && el('a', { class: 'button', href: this.link(`${kind.resource}/`) }, `New ${kind.kind}`))),
+      kind.create && el('a', { class: 'button', href: this.link(`${kind.resource}/`) },
+        [`New ${kind.kind}`, ...this.#draft(`${kind.resource}/`)].join(' · ')))),
     el('section', {}, el('h3', {}, 'Templates of workspaces'), message ? el('p', { class: 'dim' }, message)
       : el('ul', {}, ...templates.map((one) => el('li', {}, plain(one.name), one.description && el('div', { dir: 'auto' }, clipped(one.description, 200)))))));
   }

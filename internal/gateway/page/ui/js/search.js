@@ -59,6 +59,14 @@ export class Search {
 
   #row({ chat, message, role, createdAt, excerpt }) {
     return el('li', {}, el('a', { href: this.address(this.namespace, chat, message) }, clipped(this.title(chat) || chat, 80)),
-      el('span', { class: 'meta' }, ` ${plain(role)} · ${ago(createdAt)}`), el('div', { dir: 'auto' }, plain(excerpt)));
+      el('span', { class: 'meta' }, ` ${plain(role)} · ${ago(createdAt)}`), el('div', { dir: 'auto' }, ...marked(plain(excerpt), this.words)));
   }
+}
+
+/** A text in which the words and phrases of a query are marked. @param {string} text @param {string} query */
+function marked(text, query) {
+  const terms = query.split('"').flatMap((piece, i) => (i % 2 ? [piece.trim()] : piece.split(/\s+/))).filter(Boolean)
+    .map((term) => term.replace(/[^\p{L}\p{N}\s]/gu, '\\$&').replace(/\s+/g, ' '));
+  if (!terms.length) return [text];
+  return text.split(new RegExp(`(${terms.join('|')})`, 'i')).map((piece, i) => (i % 2 ? el('mark', {}, piece) : piece));
 }
