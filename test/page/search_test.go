@@ -16,7 +16,7 @@ func TestSearchShowsHitsAndHowFarItLooked(t *testing.T) {
 			"excerpt": excerpt}
 	}
 	pieces := []fields{
-		{"hits": []fields{hit("m-1", "<b>Because.</b> of the Node (c++)")}, "messages": 500, "continue": "x"},
+		{"hits": []fields{hit("m-1", "<b>Because.</b> of the Node, in C++")}, "messages": 500, "continue": "x"},
 		{"hits": []fields{}, "messages": 20},
 	}
 	s.mu.Lock()
@@ -29,11 +29,11 @@ func TestSearchShowsHitsAndHowFarItLooked(t *testing.T) {
 	p := s.opened(t)
 	p.Sees("article.assistant", "Because.")
 	p.Key("/")
-	p.Write(`because "the  node" +)`)
+	p.Write(`because "the  node" c++`)
 	p.Key("Enter")
 	p.Sees("#found-state", "Found 1 in 520 messages.")
 	p.Sees("#found-rows li", "<b>Because.</b> of the Node")
-	for _, word := range []string{"Because", "the Node"} {
+	for _, word := range []string{"Because", "the Node", "C++"} {
 		p.Sees("#found-rows mark", word)
 	}
 	hasNoBarrier(p)
