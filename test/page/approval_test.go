@@ -4,7 +4,9 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +56,31 @@ func TestApproversSeeAllThatWillRun(t *testing.T) {
 			&& (e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1))
 			.map((e) => e.closest('[data-call]')?.dataset.call + ' ' + e.className).join()`); cut != "" {
 			t.Errorf("%d wide: cut off are %s", width, cut)
+		}
+	}
+}
+
+func TestOnlyPlainCommandsAreShownOnce(t *testing.T) {
+	s := newStage(t)
+	once := []string{`{"command":"make -C \"a  b\""}`, ` { "command": "ls",` + "\n" + `"workdir": "/repo" } `}
+	twice := []string{`{"command":"ls","command":"rm x"}`, `{"command":"l\u0073"}`, `{"command":"ls\n(in /repo)"}`,
+		`{"command":"ls","timeout_ms":1}`, `{"command":"ls\ta"}`, `{"command":"cat ſecret"}`, `{"command":["ls"]}`,
+		`{"workdir":"/repo"}`, `["ls"]`, `{"command":"ls","workdir":null}`, `{"command":"ls"`}
+	var calls []fields
+	for i, input := range slices.Concat(once, twice) {
+		calls = append(calls, fields{"id": fmt.Sprint("p", i), "name": "execute", "kind": "Approval", "input": input})
+	}
+	s.chat("triage", asks(calls...)...)
+	p := s.opened(t)
+	for i := range calls {
+		want := 0
+		if i >= len(once) {
+			want = 1
+		}
+		at := fmt.Sprintf("[data-call=p%d]", i)
+		p.Sees(at, "execute")
+		if n := browser.Eval[int](p, fmt.Sprintf("document.querySelectorAll('%s .labelled').length", at)); n != want {
+			t.Errorf("%s: all of the input is shown %d times", calls[i]["input"], n)
 		}
 	}
 }

@@ -6,7 +6,7 @@
 import { ask, create, newName, ofChat } from './api.js';
 import { confirmed } from './dialogs.js';
 import { button, el, onEnter } from './dom.js';
-import { exactly, inputOf, labelled, summaryOf, verdict } from './call.js';
+import { exactly, inputOf, isWhole, labelled, summaryOf, verdict } from './call.js';
 import { diff } from './diff.js';
 import { keep, kept } from './drafts.js';
 import { link, markdown } from './markdown.js';
@@ -203,7 +203,7 @@ function what(call) {
   if (call.proposal) return [...out, diff(call.proposal)];
   if (call.approvalCause === 'InputRequired') return out;
   if (call.kind === 'Client') return [...out, ...inputOf(call)];
-  return [...out, ...summaryOf(call), labelled('All of the input', exactly(call.input))];
+  return [...out, ...summaryOf(call), ...(isWhole(call) ? [] : [labelled('All of the input', exactly(call.input))])];
 }
 
 /**

@@ -140,6 +140,17 @@ export function summaryOf(call, given = parsed(call.input)) {
   }
 }
 
+/**
+ * Whether the summary of a call is all of its input, character by character: a command of one line in plain letters, in
+ * JSON without anything that is read otherwise than it is written.
+ */
+export function isWhole({ name, input }) {
+  const { command: run, workdir = '', ...more } = parsed(input) ?? {};
+  const isLine = (text) => typeof text === 'string' && /^[\x20-\x7E]*$/.test(text);
+  return name === 'execute' && isLine(run) && isLine(workdir) && Object.keys(more).length === 0
+    && JSON.stringify(parsed(input)) === input.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
+}
+
 /** What a call is given, whether it is known or not. @returns {Node[]} */
 export function inputOf(call, given = parsed(call.input)) {
   const summary = summaryOf(call, given);
