@@ -136,26 +136,26 @@ func (r *Reconciler) gatherFamily(ctx context.Context, f *life.Facts) error {
 	if source := chatclass.Of(root, classes.Items).Spec.Workspace; source != nil {
 		f.Retain = new(source.DeletionPolicy == v1beta1.WorkspaceRetain)
 	}
-	f.ActiveAt, err = r.activeAt(ctx, root)
-	return err
+	return r.gatherActivity(ctx, f, root)
 }
 
-// activeAt is when a chat of the family was last active.
-func (r *Reconciler) activeAt(ctx context.Context, root *v1beta1.Chat) (last time.Time, _ error) {
+// gatherActivity finds out when a chat of the family was last active, and whether one waits for the workspace.
+func (r *Reconciler) gatherActivity(ctx context.Context, f *life.Facts, root *v1beta1.Chat) error {
 	family := []v1beta1.Chat{*root}
 	for i := 0; i < len(family) && i < maxFamily; i++ {
 		chat := &family[i]
-		if at := r.lastActive(chat); at.After(last) {
-			last = at
+		if at := r.lastActive(chat); at.After(f.ActiveAt) {
+			f.ActiveAt = at
 		}
+		f.Awaited = f.Awaited || chat.Status.Wait != nil && chat.Status.Wait.For == v1beta1.WaitForWorkspace
 		var below v1beta1.ChatList
 		if err := r.Client.List(ctx, &below, client.InNamespace(root.Namespace),
 			client.MatchingFields{index.ChatsByParent: chat.Name}); err != nil {
-			return last, fmt.Errorf("listing the sub-chats of %s: %w", chat.Name, err)
+			return fmt.Errorf("listing the sub-chats of %s: %w", chat.Name, err)
 		}
 		family = append(family, below.Items...)
 	}
-	return last, nil
+	return nil
 }
 
 // lastActive is when the chat was last active: the transition time of its condition Ready, once it is not.

@@ -95,6 +95,10 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 	needed.Spec.NeededAt = new(metav1.NewMicroTime(r.Now()))
 	check.OK(t, s.Direct.Update(t.Context(), needed))
 	reconciled(t, r)
+	check.Equal(t, "mode while its pod goes", sandboxes.SandboxOperatingModeSuspended,
+		fakeapi.Read(t, s, sandbox).Spec.OperatingMode)
+	check.OK(t, s.Direct.Delete(t.Context(), workspacePod("pool-x7-pod", sandbox, "Sandbox")))
+	reconciled(t, r)
 	check.Equal(t, "mode", sandboxes.SandboxOperatingModeRunning, fakeapi.Read(t, s, sandbox).Spec.OperatingMode)
 }
 

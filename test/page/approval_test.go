@@ -62,9 +62,10 @@ func TestApproversSeeAllThatWillRun(t *testing.T) {
 
 func TestOnlyPlainCommandsAreShownOnce(t *testing.T) {
 	s := newStage(t)
-	once := []string{`{"command":"make -C \"a  b\""}`, ` { "command": "ls",` + "\n" + `"workdir": "/repo" } `}
+	once := []string{`{"command":"make -C \"a b\""}`, ` { "command": "ls",` + "\n" + `"workdir": "/repo" } `}
 	twice := []string{`{"command":"ls","command":"rm x"}`, `{"command":"l\u0073"}`, `{"command":"ls\n(in /repo)"}`,
-		`{"command":"ls","timeout_ms":1}`, `{"command":"ls\ta"}`, `{"command":"cat ſecret"}`, `{"command":["ls"]}`,
+		`{"command":"ls","timeout_ms":1}`, `{"command":"ls\ta"}`,
+		`{"command":"ls a\\ "}`, `{"command":" ls"}`, `{"command":"ls  (in /repo)"}`, `{"command":"cat ſecret"}`, `{"command":["ls"]}`,
 		`{"workdir":"/repo"}`, `["ls"]`, `{"command":"ls","workdir":null}`, `{"command":"ls"`}
 	var calls []fields
 	for i, input := range slices.Concat(once, twice) {

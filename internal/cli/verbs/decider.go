@@ -6,6 +6,7 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +42,9 @@ func mayDecide(ctx context.Context, s *session) bool {
 	return allowed && err == nil
 }
 
+// moreCalls is no reason to deny a call: it has numbers of calls, perhaps with a decision.
+var moreCalls = regexp.MustCompile(`^(?i:[yn]?\d+|and|,|\s)+$`)
+
 // add returns the number of a call that is shown now.
 func (d *decider) add(call *v1beta1.PendingToolCall) int {
 	d.mu.Lock()
@@ -57,8 +61,9 @@ func (d *decider) decide(ctx context.Context, decision v1beta1.ApprovalDecision,
 		if end := strings.IndexFunc(number, unicode.IsSpace); end >= 0 {
 			number, reason = number[:end], strings.TrimSpace(number[end:])
 		}
-		if _, err := strconv.Atoi(reason); err == nil {
-			return "", fmt.Errorf("nothing was decided: deny call %[1]s with n%[1]s, and call %[2]s with n%[2]s", number, reason)
+		if moreCalls.MatchString(reason) {
+			return "", fmt.Errorf("nothing was decided, because %q may mean other calls: decide about each call in a line of "+
+				"its own", reason)
 		}
 	}
 	call, err := d.call(number)

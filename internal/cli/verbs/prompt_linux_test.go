@@ -71,8 +71,10 @@ func TestSendLetsPersonDecideAboutCalls(t *testing.T) {
 	a.sees("[type y1 or n1: the number says which call is meant]")
 	a.types("y1 if it is late\n")
 	a.sees(`kubectl chat: no call with the number "1 if it is late" was shown`)
-	a.types("n1 2\n")
-	a.sees("kubectl chat: nothing was decided: deny call 1 with n1, and call 2 with n2")
+	for _, more := range []string{"2", "n2, Y3", "and 2"} {
+		a.types("n1 " + more + "\n")
+		a.sees("kubectl chat: nothing was decided, because \"" + more + "\" may mean other calls")
+	}
 	a.past()
 	a.types("n2 Ask the sun\ny1\n")
 	eventually(t, "both are decided", func() bool { return p.decisions() == 2 })

@@ -76,6 +76,8 @@ type Facts struct {
 
 	// ActiveAt is when a chat of the family was last active: now, if one is; zero: none was.
 	ActiveAt time.Time
+	// Awaited is set if a chat of the family waits for the workspace.
+	Awaited bool
 	// Retain is whether the chat retains the storage; nil: there is no chat.
 	Retain *bool
 	// StoppedAt is when the model last stopped the workspace; nil: never.
@@ -127,14 +129,22 @@ func decideTemplate(f *Facts) Plan {
 		return pending(OwnClaim, "the owner of its storage is being set")
 	case f.Pod != nil && !f.Pod.DeletionTimestamp.IsZero():
 		return awaitPodRemoval(f)
-	case f.needsPod() && f.Pod != nil:
+	case f.Pod != nil && (f.isRemoving() || !f.needsPod()):
+		return stopping(RemovePod, "its pod is being removed")
+	case f.Pod != nil:
 		return superviseOwn(f)
 	case f.needsPod():
 		return start(f)
-	case f.Pod != nil:
-		return stopping(RemovePod, "its pod is being removed")
 	}
 	return stopped(f)
+}
+
+// isRemoving reports whether the status says that this pod is being removed. Its removal may be under way, so it is not
+// used again, even if it is needed now.
+func (f *Facts) isRemoving() bool {
+	status := &f.Workspace.Status
+	return f.Pod != nil && status.Phase == v1beta1.WorkspacePhaseStopping && status.Pod != nil &&
+		status.Pod.UID == string(f.Pod.UID)
 }
 
 // hasWrongOwner reports whether the owner of the claim does not follow the deletion policy.
@@ -160,6 +170,9 @@ func (f *Facts) idleIn() time.Duration {
 	idle := time.Duration(seconds) * time.Second
 	if seconds == 0 {
 		return forever
+	}
+	if f.Awaited { // However long ago that was said.
+		return idle
 	}
 	since := f.Workspace.CreationTimestamp.Time
 	if needed := f.Workspace.Spec.NeededAt; needed != nil && needed.After(since) {

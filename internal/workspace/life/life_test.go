@@ -47,6 +47,12 @@ func idle(seconds int32) func(*v1beta1.Workspace) {
 	return func(w *v1beta1.Workspace) { w.Spec.Source.IdleSeconds = &seconds }
 }
 
+// isStopping is a status that says that the pod of UID "p" is being removed.
+func isStopping(w *v1beta1.Workspace) {
+	said(metav1.ConditionUnknown, v1beta1.ReasonPodStopping, 10*time.Second)(w)
+	w.Status.Phase, w.Status.Pod = v1beta1.WorkspacePhaseStopping, &v1beta1.WorkspacePod{Name: "pod", UID: "p"}
+}
+
 // wasReady is a status that says that the pod of UID "p" was ready.
 func wasReady(w *v1beta1.Workspace) {
 	w.Status.Phase, w.Status.Pod = v1beta1.WorkspacePhaseReady, &v1beta1.WorkspacePod{Name: "pod", UID: "p"}
@@ -252,6 +258,15 @@ func TestLife(t *testing.T) {
 		"needed half an hour ago and in use: its pod stays": {
 			Facts{Workspace: workspace(old, needed(30*time.Minute)), ActiveAt: now, Pod: pod(time.Hour, isReady)},
 			isReadyFor(30 * time.Minute)},
+		"needed while its pod is being removed: the pod is not used again": {
+			Facts{Workspace: workspace(needed(0), isStopping), ActiveAt: now, Pod: pod(time.Hour, isReady)},
+			stops(RemovePod, "being removed", 0)},
+		"needed after its pod was removed: there is a new one": {
+			Facts{Workspace: workspace(needed(0), isStopping), ActiveAt: now, Pod: pod(time.Hour, isReady,
+				func(p *corev1.Pod) { p.UID = "next" })},
+			isReadyFor(30 * time.Minute)},
+		"needed half an hour ago, and still waited for: its pod is created": {
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), Awaited: true}, pends(CreatePod, "", 0)},
 		"at work, but it has been without a pod for long: it is created when a call needs it": {
 			Facts{Workspace: workspace(old, needed(30*time.Minute)), ActiveAt: now}, isStopped("it is idle")},
 		"its claim stays, and is to go with it": {

@@ -38,6 +38,8 @@ func decideWarmPool(f *Facts) Plan {
 			" has the name that this workspace's own needs: delete it").after(retry)
 	case !f.needsPod():
 		return suspend(f)
+	case f.isRemoving() && f.Now.Sub(f.waitingSince()) < StopPatience:
+		return suspend(f).after(StopPatience - f.Now.Sub(f.waitingSince()))
 	case f.Pool.Sandbox == nil:
 		return claimSandbox(f)
 	case f.Pool.isSuspended():

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
@@ -44,6 +45,8 @@ type Server struct {
 
 	mu    sync.Mutex
 	calls []string
+	// created counts the objects by kind and name, as each has a UID of its own.
+	created map[string]int
 }
 
 // New returns a server with the objects. Their statuses are there, too.
@@ -65,7 +68,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	builder.WithIndex(&v1beta1.ToolApproval{}, index.MessagesByChat, func(o client.Object) []string {
 		return []string{o.(*v1beta1.ToolApproval).Spec.ChatRef.Name}
 	})
-	s := &Server{Direct: builder.Build()}
+	s := &Server{Direct: builder.Build(), created: map[string]int{}}
 	s.Client = interceptor.NewClient(s.Direct, s.funcs(""))
 	s.Live = interceptor.NewClient(s.Direct, s.funcs("live "))
 	return s
@@ -143,7 +146,7 @@ func (s *Server) funcs(reader string) interceptor.Funcs {
 			return before(s.call(reader, "list ", of), func() error { return via.List(ctx, list, opts...) })
 		},
 		Create: func(ctx c, via to, o client.Object, opts ...client.CreateOption) error {
-			return before(s.call("create ", s.kind(o)), func() error { return created(ctx, via, o, opts...) })
+			return before(s.call("create ", s.kind(o)), func() error { return s.create(ctx, via, o, opts...) })
 		},
 		Update: func(ctx c, via to, o client.Object, opts ...client.UpdateOption) error {
 			return before(s.call("update ", s.kind(o)), func() error { return via.Update(ctx, o, opts...) })
@@ -176,12 +179,22 @@ func before(err error, call func() error) error {
 	return call()
 }
 
-// created creates the object at chattest.Now.
-func created(ctx context.Context, via client.Client, o client.Object, opts ...client.CreateOption) error {
+// create creates the object at chattest.Now, with a new UID.
+func (s *Server) create(ctx context.Context, via client.Client, o client.Object, opts ...client.CreateOption) error {
 	if at := o.GetCreationTimestamp(); at.IsZero() {
 		o.SetCreationTimestamp(metav1.NewTime(chattest.Now))
 	}
-	return via.Create(ctx, o, opts...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := s.kind(o) + " " + o.GetName()
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("%s %d", name, s.created[name]+1)))
+	}
+	err := via.Create(ctx, o, opts...)
+	if err == nil {
+		s.created[name]++
+	}
+	return err
 }
 
 func decoded(o runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {

@@ -46,7 +46,8 @@ export class CallCard {
     Object.assign(this.call, call);
     this.title.textContent = safe(this.call.name || 'a tool');
     this.brief.textContent = clipped(brief(this.call), 120);
-    if (call.state) this.set(call.state === 'done' ? outcome(call) : call.state);
+    if (call.state === 'done') this.#end();
+    else if (call.state) this.set(call.state);
     // A command is worth watching while it runs.
     if (this.call.name === 'execute' && this.state === 'running' && !this.opened) this.open();
     this.#changed();
@@ -55,9 +56,14 @@ export class CallCard {
   /** @param {string} output @param {boolean} failed @param {string} [from] @param {string} [until] */
   answer(output, failed, from, until) {
     Object.assign(this.call, { result: output, isError: failed, at: from || this.call.at, until: until || this.call.until });
-    const ended = outcome(this.call);
-    this.set(ended, ended === 'denied' ? clipped(verdict(this.call.decision), 200) : undefined);
+    this.#end();
     this.#changed();
+  }
+
+  /** Says how the call ended. */
+  #end() {
+    const state = outcome(this.call);
+    this.set(state, state === 'denied' ? clipped(verdict(this.call.decision), 200) : undefined);
   }
 
   /** @param {string} state @param {string} [words] in place of those for the state */
@@ -141,12 +147,12 @@ export function summaryOf(call, given = parsed(call.input)) {
 }
 
 /**
- * Whether the summary of a call is all of its input, character by character: a command of one line in plain letters, in
- * JSON without anything that is read otherwise than it is written.
+ * Whether the summary of a call is all of its input, character by character: a command of one line in plain letters with
+ * single spaces between them, in JSON without anything that is read otherwise than it is written.
  */
 export function isWhole({ name, input }) {
   const { command: run, workdir = '', ...more } = parsed(input) ?? {};
-  const isLine = (text) => typeof text === 'string' && /^[\x20-\x7E]*$/.test(text);
+  const isLine = (text) => typeof text === 'string' && /^[ -~]*$/.test(text) && !/^ | $| {2}/.test(text);
   return name === 'execute' && isLine(run) && isLine(workdir) && Object.keys(more).length === 0
     && JSON.stringify(parsed(input)) === input.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
 }

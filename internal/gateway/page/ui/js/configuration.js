@@ -68,11 +68,18 @@ export class Configuration {
     return drafts.has(`${this.namespace}/${place}`) ? ['changes are not saved'] : [];
   }
 
+  /** Objects with changes that are not saved, which are gone or not among those that are listed. */
+  #unlisted({ resource, objects }) {
+    const start = `${this.namespace}/${resource}/`;
+    return [...drafts.keys()].filter((key) => key.startsWith(start) && key !== start).map((key) => ({ name: key.slice(start.length) }))
+      .filter(({ name }) => !objects.some((one) => one.name === name));
+  }
+
   async #list(kinds) {
     const { templates, message } = await ask('GET', `${inNamespace(this.namespace)}/templates`).catch((no) => ({ templates: [], message: no.message }));
     this.#show(...kinds.map((kind) => el('section', {}, el('h3', {}, TITLES[kind.kind] ?? plain(kind.kind)),
       kind.refused && el('p', { class: 'dim' }, plain(kind.refused)),
-      el('ul', {}, ...kind.objects.map((one) => el('li', {}, el('a', { href: this.link(`${kind.resource}/${one.name}`) }, plain(one.name)),
+      el('ul', {}, ...[...kind.objects, ...this.#unlisted(kind)].map((one) => el('li', {}, el('a', { href: this.link(`${kind.resource}/${one.name}`) }, plain(one.name)),
         el('span', { class: 'meta' }, ` ${[...states(one), ...this.#draft(`${kind.resource}/${one.name}`)].join(' · ')}`), one.summary && el('div', { dir: 'auto' }, clipped(one.summary, 200))))),
       kind.more && el('p', { class: 'dim' }, 'There are more, which are not listed.'),
       !kind.refused && !kind.objects.length && el('p', { class: 'dim' }, 'There are none.'),

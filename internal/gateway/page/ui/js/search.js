@@ -66,7 +66,7 @@ export class Search {
 /** A text in which the words and phrases of a query are marked. @param {string} text @param {string} query */
 function marked(text, query) {
   const terms = query.split('"').flatMap((piece, i) => (i % 2 ? [piece.trim()] : piece.split(/\s+/))).filter(Boolean)
-    .map((term) => term.replace(/[^\p{L}\p{N}\s]/gu, '\\$&').replace(/\s+/g, ' '));
+    .sort((a, b) => b.length - a.length).map((term) => term.replace(/[^\p{L}\p{N}\s]/gu, '\\$&').replace(/\s+/g, ' '));
   if (!terms.length) return [text];
   return text.split(new RegExp(`(${terms.join('|')})`, 'i')).map((piece, i) => (i % 2 ? el('mark', {}, piece) : piece));
 }

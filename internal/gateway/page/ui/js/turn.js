@@ -190,6 +190,7 @@ export class Turn {
     for (const [id, card] of this.cards) {
       if (card.call.result !== undefined) continue;
       const pending = story?.waiting?.toolCalls.find((call) => call.id === id);
+      if (pending?.decision) card.call.decision = pending.decision;
       if (pending?.decision) card.set('waits', verdict(pending.decision));
       else if (pending) card.set('waits', pending.kind === 'Client' ? 'waits for a client' : 'waits for people');
       else if (!story?.busy && card.state === 'called') card.set('none', 'has no result');
