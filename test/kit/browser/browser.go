@@ -189,7 +189,13 @@ func (p *Page) Do(script string) {
 // Until waits until a JavaScript expression holds.
 func (p *Page) Until(what, expression string) {
 	p.t.Helper()
-	deadline := time.After(patience)
+	p.Within(patience, what, expression)
+}
+
+// Within is Until for what takes long.
+func (p *Page) Within(limit time.Duration, what, expression string) {
+	p.t.Helper()
+	deadline := time.After(limit)
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		holds, err := p.tab.evaluate(ctx, "Boolean("+expression+")")

@@ -199,7 +199,9 @@ export class ChatView {
     this.wanted = message;
     if (!message || !this.story.whole) return;
     this.wanted = '';
-    if (!await this.transcript.reveal(message)) toast('This message is not part of the conversation.', true);
+    const wait = setInterval(() => toast('Earlier messages are being read until the message is found.'), 3000);
+    const found = await this.transcript.reveal(message).finally(() => clearInterval(wait));
+    if (!found) toast('This message is not part of the conversation.', true);
   }
 
   /** Moves among the messages. @param {number} by */

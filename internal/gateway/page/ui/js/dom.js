@@ -104,10 +104,11 @@ export function announce(words) {
   speaking = setTimeout(() => { at.textContent = words; }, 100);
 }
 
-/** Shows a passing word at the bottom, with an action if there is one. @param {string} words @param {boolean} [bad] */
+/** Shows a passing word at the bottom, in place of the same word. @param {string} words @param {boolean} [bad] */
 export function toast(words, bad = false) {
   const shown = el('div', { class: bad ? 'toast bad' : 'toast', role: bad ? 'alert' : 'status' }, el('span', {}, words),
     button('Close', () => shown.remove(), { class: 'quiet' }));
+  for (const other of byId('toasts').children) if (other.firstChild.textContent === words) other.remove();
   byId('toasts').append(shown);
   if (!bad) setTimeout(() => shown.remove(), 6000);
 }
