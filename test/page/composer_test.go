@@ -53,7 +53,7 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 		waitFor(t, kind, func() bool { return s.wasAsked("POST " + chats + "/triage/requests")["kind"] == kind })
 	}
 	for typed, says := range map[string]string{"/mode fast": "/mode takes one of: Plan, Explore, default",
-		"/model small medium": "/model takes one of: ", "/modle small": "There is no command /modle"} {
+		"/model small medium": "/model takes one of: ", "/nodel small": "There is no command /nodel"} {
 		p.Clear("#compose")
 		p.Write(typed)
 		p.Key("Enter")

@@ -120,7 +120,8 @@ func titleArguments(cmd *cobra.Command, args []string) error {
 	if err := cobra.MinimumNArgs(1)(cmd, args); err != nil {
 		return err
 	}
-	if title := strings.TrimSpace(strings.Join(args[1:], " ")); title == "" && (len(args) > 1 || cmd.CalledAs() == "rename") {
+	needsTitle := len(args) > 1 || cmd.CalledAs() == "rename"
+	if needsTitle && strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
 		return errors.New("TITLE is empty: \"kubectl chat title CHAT\" has a model write one")
 	}
 	return nil

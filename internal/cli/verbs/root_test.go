@@ -63,8 +63,8 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 
 func TestUnreadableArgumentsAreUsageErrors(t *testing.T) {
 	for _, args := range []string{"", "sing", "send", "send c", "send c -", "edit c m -", "tail", "tail a b",
-		"ls --sideways", "rename c", "ls -o table", "usage c -A", "usage --by moon", "show c --last 0", "show c --last 2 --all",
-		"send c hi -o name", "run hi -o json"} {
+		"ls --sideways", "ls -o table", "usage c -A", "usage --by moon", "show c --last 0", "show c --last 2 --all",
+		"send c hi -o name", "run hi -o json", "rename c"} {
 		var out, errOut strings.Builder
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 		code := Run(t.Context(), streams, strings.Fields(args))

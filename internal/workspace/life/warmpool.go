@@ -4,6 +4,8 @@
 package life
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
@@ -36,10 +38,8 @@ func decideWarmPool(f *Facts) Plan {
 	case f.Pool.Claim != nil && !metav1.IsControlledBy(f.Pool.Claim, f.Workspace):
 		return failed(v1beta1.ReasonNameConflict, "SandboxClaim "+f.Pool.Claim.Name+
 			" has the name that this workspace's own needs: delete it").after(retry)
-	case !f.needsPod():
-		return suspend(f)
-	case f.isRemoving() && f.Now.Sub(f.waitingSince()) < StopPatience:
-		return suspend(f).after(StopPatience - f.Now.Sub(f.waitingSince()))
+	case !f.needsPod() || f.suspendsFor() > 0:
+		return suspend(f).after(f.suspendsFor())
 	case f.Pool.Sandbox == nil:
 		return claimSandbox(f)
 	case f.Pool.isSuspended():
@@ -52,6 +52,14 @@ func decideWarmPool(f *Facts) Plan {
 			" is being removed, and the next one of its Sandbox is waited for")
 	}
 	return observeForeign(f, "agent-sandbox has not replaced it: see Sandbox "+f.Pool.Sandbox.Name)
+}
+
+// suspendsFor is how much longer a sandbox that is being suspended is not resumed; 0: it can be.
+func (f *Facts) suspendsFor() time.Duration {
+	if !f.isRemoving() {
+		return 0
+	}
+	return max(0, StopPatience-f.Now.Sub(f.waitingSince()))
 }
 
 // suspend makes the plan for a sandbox that is not needed.
