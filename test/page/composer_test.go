@@ -52,7 +52,7 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 		}
 		waitFor(t, kind, func() bool { return s.wasAsked("POST " + chats + "/triage/requests")["kind"] == kind })
 	}
-	for typed, says := range map[string]string{"/mode fast": "/mode takes one of: Plan, Explore, default",
+	for typed, says := range map[string]string{"/Mode fast": "/mode takes one of: Plan, Explore, default",
 		"/model small medium": "/model takes one of: ", "/nodel small": "There is no command /nodel"} {
 		p.Clear("#compose")
 		p.Write(typed)
@@ -121,6 +121,32 @@ func TestNewChatHasItsSettings(t *testing.T) {
 		`"workspace":{"podTemplateRef":{"name":"go","storage":{}}}}`
 	if got := encoded(s.wasAsked("POST " + chats)["spec"]); got != want {
 		t.Errorf("asked for was %s", got)
+	}
+}
+
+func TestEditOfAnOldMessageAsksFirst(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Why?"), assistant(1, text("So.")), user(2, "And how?"), assistant(3, text("Thus.")),
+		status("Waiting", "Answered", 4, nil))
+	s.answer("GET "+chats+"/triage/messages/m-0", http.StatusOK, fields{"metadata": fields{"name": "m-0", "uid": "u-0",
+		"generation": 1, "resourceVersion": "5"}, "spec": fields{"role": "User", "content": "Why?"}})
+	s.answer("PATCH "+chats+"/triage/messages/m-0", http.StatusOK, fields{})
+	p := s.opened(t)
+	p.Sees("article.assistant", "Thus.")
+	p.Click("article.user:first-of-type button", "Edit")
+	p.Type(".editor textarea", "?")
+	p.Key("Enter")
+	p.Sees("dialog", "1 later message leaves the conversation, with the replies.")
+	p.Key("Escape")
+	p.Gone("dialog", "leaves")
+	if n := s.times("PATCH " + chats + "/triage/messages/m-0"); n != 0 {
+		t.Errorf("%d edits were saved", n)
+	}
+	p.Type(".editor textarea", "?")
+	p.Key("Enter")
+	p.Click("dialog button", "Save")
+	if got := s.wasAsked("PATCH " + chats + "/triage/messages/m-0")["content"]; got != "Why???" {
+		t.Errorf("saved was %v", got)
 	}
 }
 

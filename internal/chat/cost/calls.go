@@ -14,6 +14,13 @@ type Call struct {
 	Cost *v1beta1.Cost
 }
 
+// IsCopy reports whether the message of the chat is a copy that a fork began with: the chat that it is from accounts
+// for its calls. In a restored chat that is not known.
+func IsCopy(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
+	const from = v1beta1.AnnotationRestoredFrom
+	return chat.Spec.Fork != nil && chat.Annotations[from] == "" && m.Annotations[from] != ""
+}
+
 // Calls are the calls that a message accounts for: that of its reply, of advice, and of a title. The first one is the
 // reply's, where the message has one.
 func Calls(g *v1beta1.MessageGeneration) (calls []Call) {

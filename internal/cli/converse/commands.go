@@ -73,7 +73,7 @@ func (c command) value(argument string) string {
 	return ""
 }
 
-var slash = regexp.MustCompile(`(?s)^/([a-z-]+)(?:\s+(.*))?$`)
+var slash = regexp.MustCompile(`(?is)^/([a-z-]+)(?:\s+(.*))?$`)
 
 // ParseCommand reads what a person typed. The name is empty for a message. If the text is no valid command, complaint
 // says why.
@@ -82,7 +82,7 @@ func ParseCommand(text string) (name, argument, complaint string) {
 	if words == nil || !strings.HasPrefix(text, "/") {
 		return "", "", ""
 	}
-	name, argument = words[1], words[2]
+	name, argument = strings.ToLower(words[1]), words[2]
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name })
 	switch {
 	case i < 0:

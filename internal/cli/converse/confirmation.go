@@ -20,6 +20,8 @@ type confirmation struct {
 	call     v1beta1.PendingToolCall
 	decision v1beta1.ApprovalDecision
 	since    time.Time
+	// early is set if a key has come too early to be meant.
+	early bool
 }
 
 // line is the question, with as much of the call as fits.
@@ -34,16 +36,32 @@ func ask(m *model, call *v1beta1.PendingToolCall, decision v1beta1.ApprovalDecis
 	m.question = &confirmation{call: *call, decision: decision, since: m.pane.now()}
 }
 
-// answer handles a key while a question is asked. A y that comes as fast as the letters of a word decides nothing.
+// keys says which keys act.
+func (q *confirmation) keys() string {
+	keys := "y decides, n returns"
+	if q.decision == v1beta1.DecisionDeny {
+		keys = "y decides, r adds a reason, n returns"
+	}
+	if q.early {
+		return "that key came too early to be meant; " + keys
+	}
+	return keys
+}
+
+// answer handles a key while a question is asked. A y or r that comes as fast as the letters of a word does nothing.
 func answer(m *model, k tea.KeyPressMsg, name string) tea.Cmd {
 	q := m.question
-	if name == "y" && m.pane.now().Sub(q.since) < ReadTime {
+	withReason := name == "r" && q.decision == v1beta1.DecisionDeny
+	if (name == "y" || withReason) && m.pane.now().Sub(q.since) < ReadTime {
+		q.early = true
 		return nil
 	}
 	m.question = nil
 	switch {
 	case name == "y":
 		return m.decide(q.call, q.decision, "")
+	case withReason:
+		return m.aim(target{call: &q.call, denies: true})
 	case name != "n" && k.Text != "":
 		return typeText(m, k, name)
 	}

@@ -20,15 +20,19 @@ import (
 // maxInput is the most lines of the input that are shown, and maxLines the most that it has.
 const maxInput, maxLines = 6, 10000
 
-// target is what the input is for: a call that it answers, or a queued message that it replaces; else a message.
+// target is what the input is for: a call that it answers, or denies for a reason, or a queued message that it
+// replaces; else a message.
 type target struct {
 	call   *v1beta1.PendingToolCall
+	denies bool
 	queued *v1beta1.ChatMessage
 }
 
 // key identifies the target among drafts. An edit of a message that was changed meanwhile has another one.
 func (t target) key() string {
 	switch {
+	case t.denies:
+		return "deny " + t.call.ID + " " + t.call.Digest
 	case t.call != nil:
 		return "answer " + t.call.ID + " " + t.call.Digest
 	case t.queued != nil:
@@ -146,6 +150,8 @@ func (m *model) enter() tea.Cmd {
 	m.composer.input.Reset()
 	m.composer.showDraft()
 	switch {
+	case at.denies:
+		return m.decide(*at.call, v1beta1.DecisionDeny, text)
 	case at.call != nil:
 		return m.decide(*at.call, v1beta1.DecisionApprove, text)
 	case at.queued != nil:

@@ -18,7 +18,7 @@ import (
 
 func TestCommandsAreDoneAndOtherTextIsSent(t *testing.T) {
 	s := newScreen(t)
-	for _, text := range []string{"/model large", "/model", "/mode plan", "/effort XHIGH", "/effort default", "/compact",
+	for _, text := range []string{"/model large", "/model", "/mode plan", "/Effort XHIGH", "/effort default", "/compact",
 		"/tmp/x is full", " /etc", "/fork", "/fork second"} {
 		s.types(text)
 		s.press(enter)

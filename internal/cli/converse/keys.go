@@ -32,14 +32,12 @@ func keysLine(m *model) string {
 	switch {
 	case m.leaving:
 		return "leaving after the last request; ctrl-C leaves at once"
-	case m.warned == "ctrl+c" && m.turn.busy():
-		return "interrupting; ctrl-C again leaves"
-	case m.warned == "ctrl+c":
-		return "ctrl-C again, or ctrl-D in an empty line, leaves"
-	case m.warned == "esc":
-		return "Esc again interrupts the turn"
+	case m.warned != "":
+		return warningLine(m)
 	case m.list.open:
 		return "Up, Down select, Enter switches to the chat, Esc returns"
+	case m.composer.target.denies:
+		return "Enter denies call " + m.composer.target.call.ID + " for this reason, Esc returns"
 	case m.composer.target.call != nil:
 		return "Enter answers call " + m.composer.target.call.ID + ", Esc returns"
 	case m.composer.target.queued != nil:
@@ -50,10 +48,23 @@ func keysLine(m *model) string {
 	return fitting(m.width, typingKeys, "PgUp scrolls", "Esc-Esc interrupts", "Tab selects", "/help")
 }
 
+// warningLine says what the key that was pressed does when it is pressed again.
+func warningLine(m *model) string {
+	switch {
+	case m.warned == "esc":
+		return "Esc again interrupts the turn"
+	case m.pane.firstWaiting() >= 0:
+		return "ctrl-C again leaves, and the calls still wait; Esc-Esc gives them up"
+	case m.turn.busy():
+		return "interrupting; ctrl-C again leaves"
+	}
+	return "ctrl-C again, or ctrl-D in an empty line, leaves"
+}
+
 // selectKeys says which keys act in select mode.
 func selectKeys(m *model) string {
 	if m.question != nil {
-		return "y decides, n returns"
+		return m.question.keys()
 	}
 	return fitting(m.width, []string{"Up, Down select", "Enter opens", "a approves", "d denies", "r answers", "e edits"},
 		"e edits", "r answers", "Enter opens")
@@ -107,7 +118,7 @@ func (m *model) interruptOrLeave(before string) tea.Cmd {
 	switch {
 	case before == "ctrl+c":
 		return m.leave()
-	case m.turn.busy():
+	case m.turn.busy() && m.pane.firstWaiting() < 0: // Calls that wait are not given up by who wants to leave.
 		return m.requests.add(interrupt(m.ctx, m.actions))
 	}
 	return nil
@@ -252,6 +263,7 @@ func (m *model) decide(call v1beta1.PendingToolCall, decision v1beta1.ApprovalDe
 	return m.requests.add(func() outcome {
 		words := "[call " + call.ID + " (" + call.Name + ") was " + render.Decided[decision] + "]"
 		return outcome{words: []string{words},
-			err: m.actions.Decide(m.ctx, call, decision, input), text: input, target: target{call: &call}}
+			err: m.actions.Decide(m.ctx, call, decision, input), text: input,
+			target: target{call: &call, denies: decision == v1beta1.DecisionDeny}}
 	})
 }

@@ -67,7 +67,7 @@ func TestDecisionIsAskedFor(t *testing.T) {
 			s := newScreen(t)
 			s.takes(waits(greets()))
 			s.press(tab, key)
-			s.shows("y decides, n returns\n▎" + decision + " call c1 ($ sh greet.sh world)? y/n")
+			s.shows(" decides, ", "n returns\n▎"+decision+" call c1 ($ sh greet.sh world)? y/n")
 			s.press(no)
 			s.shows("select mode")
 			check.Equal(t, "asked", 0, len(s.does.asked))
@@ -76,6 +76,20 @@ func TestDecisionIsAskedFor(t *testing.T) {
 			check.Equal(t, "asked", []string{decision + " " + greetsDigest() + " "}, s.does.asked)
 		}
 	}
+}
+
+func TestDenialTakesAReason(t *testing.T) {
+	s := newScreen(t)
+	s.takes(waits(greets()))
+	s.press(tab, keyD)
+	s.shows("y decides, r adds a reason, n returns")
+	s.press(keyR)
+	s.types("not in the freeze")
+	s.shows("Enter denies call c1 for this reason, Esc returns\n▎> not in the freeze")
+	check.Equal(t, "asked before Enter", 0, len(s.does.asked))
+	s.press(enter)
+	s.shows("▎[call c1 (execute) was denied]")
+	check.Equal(t, "asked", []string{"Deny " + greetsDigest() + " not in the freeze"}, s.does.asked)
 }
 
 func greetsDigest() string {

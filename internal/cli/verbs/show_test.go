@@ -164,6 +164,15 @@ func TestUsageIsSummedByCurrency(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.exact("usage", "-o", "json")), &read); err != nil || len(read.Usage) != 2 {
 		t.Errorf("read %+v, %v", read, err)
 	}
+	before := p.shown("usage", "--by", "model")
+	fork := chattest.In(p.namespace, chattest.Chat("fork"))
+	fork.Spec.Fork = &v1beta1.ForkSource{Chat: "triage", Message: "cheap"}
+	p.create(fork)
+	copied := &v1beta1.ChatMessage{ObjectMeta: p.meta("copied"), Spec: chattest.Answer(answering(p.chat),
+		chattest.Says("x"), chattest.Costs(500_000)).Spec}
+	copied.Spec.ChatRef.Name, copied.Annotations = "fork", map[string]string{v1beta1.AnnotationRestoredFrom: "cheap"}
+	p.create(copied)
+	check.Equal(t, "shown with a fork", before, p.shown("usage", "--by", "model"))
 }
 
 // counter counts the requests that it passes on.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/cost"
@@ -95,11 +97,7 @@ func showUsage(ctx context.Context, s *session, chat, by string) error {
 // countChats adds the usage in the status of chats.
 func countChats(ctx context.Context, o cluster.Objects, chat string,
 	add func(of string, usage *v1beta1.TokenUsage, costs ...v1beta1.Cost)) error {
-	options := cluster.InPages()
-	if chat != "" {
-		options.FieldSelector = "metadata.name=" + chat
-	}
-	err := cluster.Each(ctx, options, o.Chats().List, func(c *v1beta1.Chat) {
+	err := cluster.Each(ctx, listOf(chat), o.Chats().List, func(c *v1beta1.Chat) {
 		of := c.Name
 		if o.Namespace == "" {
 			of = c.Namespace + "/" + c.Name
@@ -113,10 +111,41 @@ func countChats(ctx context.Context, o cluster.Objects, chat string,
 	return nil
 }
 
+// listOf returns the options to list all chats, or one.
+func listOf(chat string) metav1.ListOptions {
+	options := cluster.InPages()
+	if chat != "" {
+		options.FieldSelector = "metadata.name=" + chat
+	}
+	return options
+}
+
+// forksOf returns the forks among the chats.
+func forksOf(ctx context.Context, o cluster.Objects, chat string) (map[types.NamespacedName]*v1beta1.Chat, error) {
+	forks := map[types.NamespacedName]*v1beta1.Chat{}
+	err := cluster.Each(ctx, listOf(chat), o.Chats().List, func(c *v1beta1.Chat) {
+		if c.Spec.Fork != nil {
+			forks[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the chats: %w", err)
+	}
+	return forks, nil
+}
+
 // countReplies adds the usage of the replies of models.
 func countReplies(ctx context.Context, o cluster.Objects, chat, by string,
 	add func(of string, usage *v1beta1.TokenUsage, costs ...v1beta1.Cost)) error {
-	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List, func(m *v1beta1.ChatMessage) {
+	forks, err := forksOf(ctx, o, chat)
+	if err != nil {
+		return err
+	}
+	err = cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List, func(m *v1beta1.ChatMessage) {
+		if of := forks[types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}]; of != nil &&
+			cost.IsCopy(of, m) {
+			return
+		}
 		for _, call := range cost.Calls(m.Spec.Generation) {
 			var costs []v1beta1.Cost
 			if call.Cost != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/test/kit/chattest"
@@ -89,9 +91,16 @@ func TestUsageIsSummedByDayChatAndModel(t *testing.T) {
 		d.create(&v1beta1.ChatMessage{ObjectMeta: d.meta(reply.Name), Spec: reply.Spec})
 	}
 	d.create(chattest.In(d.namespace, chattest.User(chat.Name, "question")))
+	fork := chattest.In(d.namespace, chattest.Chat("fork"))
+	fork.Spec.Fork = &v1beta1.ForkSource{Chat: chat.Name, Message: "reply-0"}
+	d.create(fork)
+	copied := chattest.Answer(chat, chattest.Says("x"), chattest.Costs(500_000))
+	copied.Spec.ChatRef.Name = "fork"
+	d.create(&v1beta1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: "fork-0",
+		Annotations: map[string]string{v1beta1.AnnotationRestoredFrom: "of-reply-0"}}, Spec: copied.Spec})
 	got := d.does(http.StatusOK, http.MethodGet, "/usage", "")
 	rows := got.field("rows").([]any)
-	if len(rows) != 1 || got.field("messages") != float64(3) || got.field("continue") != nil {
+	if len(rows) != 1 || got.field("messages") != float64(4) || got.field("continue") != nil {
 		t.Fatalf("read %s", got.text)
 	}
 	row := answer{body: rows[0].(map[string]any)}

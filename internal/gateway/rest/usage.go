@@ -46,8 +46,12 @@ type UsageRow struct {
 
 func (s searches) usage(ctx context.Context, in *ReadUsage) (out *Usage, err error) {
 	out, rows := &Usage{}, map[UsageKey]UsageRow{}
+	isCopy := s.copies(ctx, in.Namespace)
 	look := func(m *v1beta1.ChatMessage) {
 		out.Body.Messages++
+		if isCopy(m) {
+			return
+		}
 		for _, call := range cost.Calls(m.Spec.Generation) {
 			key := usageKeyOf(m, call.Model)
 			rows[key] = rows[key].with(key, call)
@@ -62,6 +66,21 @@ func (s searches) usage(ctx context.Context, in *ReadUsage) (out *Usage, err err
 		out.Body.Rows = append(out.Body.Rows, row)
 	}
 	return out, nil
+}
+
+// copies returns a function that reports whether a message is a copy that a fork began with. It reads each chat once.
+func (s searches) copies(ctx context.Context, namespace string) func(*v1beta1.ChatMessage) bool {
+	chats := map[string]*v1beta1.Chat{}
+	return func(m *v1beta1.ChatMessage) bool {
+		if m.Annotations[v1beta1.AnnotationRestoredFrom] == "" {
+			return false
+		}
+		name := m.Spec.ChatRef.Name
+		if _, read := chats[name]; !read {
+			chats[name], _ = s.api.client.Chats(namespace).Get(ctx, name) // If it cannot be read, its messages count.
+		}
+		return chats[name] != nil && cost.IsCopy(chats[name], m)
+	}
 }
 
 func usageKeyOf(m *v1beta1.ChatMessage, model *v1beta1.ModelIdentity) UsageKey {

@@ -33,7 +33,9 @@ export class ChatActions {
     await attempt('Nothing was done', async () => {
       const made = await ask('POST', `${this.path}/requests`, { kind, token: newName('page') });
       if (made.outcome === 'Refused') throw new Error(safe(made.message));
-      if (kind !== 'Interrupt') toast(made.outcome ? `${kind}: done.` : `${kind}: the chat has not acted yet.`);
+      // The summary is yet to be written.
+      if (kind === 'Compact') toast('The context is being replaced by a summary.');
+      else if (kind !== 'Interrupt') toast(made.outcome ? `${kind}: done.` : `${kind}: the chat has not acted yet.`);
     });
   }
 
@@ -99,7 +101,10 @@ export class ChatActions {
   }
 
   async export() {
-    await attempt('Nothing was exported', async () => save(`${this.chat}.md`, new TextEncoder().encode(await this.text())));
+    await attempt('Nothing was exported', async () => {
+      save(`${this.chat}.md`, new TextEncoder().encode(await this.text()));
+      toast(`The chat is saved as ${plain(this.chat)}.md.`);
+    });
   }
 
   /** @param {string} link to the chat, if others can open one */

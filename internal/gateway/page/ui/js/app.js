@@ -167,7 +167,10 @@ function go(namespace, chat, message) {
 /** @param {{model?: string, class?: string}} [given] */
 function startChat(given) {
   if (list) newChat(list.namespace, (chat) => go(list.namespace, chat), given);
-  else toast('Choose a namespace first.', true);
+  else {
+    toast('Choose a namespace first.');
+    byId('namespace').focus();
+  }
 }
 
 /** What the open menu is about. @type {ChatActions|null} */
@@ -242,6 +245,7 @@ function wire() {
   const filter = byId('filter');
   const searchMessages = () => go(list?.namespace, SEARCH, filter.value.trim());
   filter.addEventListener('input', () => { byId('search').hidden = !filter.value.trim(); });
+  filter.addEventListener('keydown', (event) => { if (event.key === 'Escape' && !filter.value) filter.blur(); });
   filter.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing && filter.value.trim()) searchMessages(); });
   byId('search').addEventListener('click', searchMessages);
   byId('place').addEventListener('submit', (event) => { event.preventDefault(); go(byId('namespace').value.trim(), ''); });
@@ -270,6 +274,7 @@ async function showAccount() {
 }
 
 function authenticated() {
+  document.body.classList.remove('signed-out');
   byId('connection').hidden = lost.size === 0;
   namespaces();
   showAccount();
@@ -312,6 +317,7 @@ async function start() {
   const found = await begin();
   login = found.login;
   whenUnauthorized(unknown);
+  document.body.classList.toggle('signed-out', !known());
   if (!known()) unknown(found.refused || (login === 'link' ? 'This page is opened by the link that kubectl chat ui prints: run it again'
     : 'Use a token that the cluster’s API server accepts. It decides what you may see and do.'));
   if (known()) authenticated();

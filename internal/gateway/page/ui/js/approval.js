@@ -68,7 +68,7 @@ export class ApprovalPanel {
     const decide = el('div', { class: 'decide' });
     const key = this.#key(call);
     const fields = call.approvalCause === 'InputRequired' ? inputs(call, `answer/${key}`) : null;
-    const comment = kept(el('input', { type: 'text', placeholder: 'Comment', 'aria-label': 'A comment for the model' }),
+    const comment = kept(el('input', { type: 'text', placeholder: 'Comment for the model, such as why you deny it', 'aria-label': 'A comment for the model' }),
       `comment/${key}`);
     const act = async (decision) => {
       const done = await this.#decide(call, decision, { comment: comment.value, content: fields?.content() }, decide);

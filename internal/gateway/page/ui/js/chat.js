@@ -38,7 +38,7 @@ export class ChatView {
     this.actions = new ChatActions(namespace, chat, () => page.summary(chat));
     this.transcript = new Transcript(byId('transcript'), {
       chatLink: page.link, messageLink: (name) => new URL(`${page.link(chat)}/${encodeURIComponent(name)}`, location.href).href,
-      turnBegan: () => page.summary(chat)?.turn?.startedAt, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
+      turnBegan: () => this.#turnBegan(), edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
       fork: (entry) => this.fork(entry.message.name),
       drawn: (node, entry) => { if (edited(namespace, entry.message.name) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
@@ -157,6 +157,12 @@ export class ChatView {
         el('span', { class: `standing ${mark(sub)}` }, standing(sub)))));
   }
 
+  /** When the turn under way began: the list may still have the one before. */
+  #turnBegan() {
+    const turn = this.page.summary(this.chat)?.turn;
+    return turn?.message === this.story.status?.turn ? turn?.startedAt : undefined;
+  }
+
   /** Reads messages from before the first that is known. @returns {Promise<boolean>} whether there were some */
   async older() {
     const first = this.story.entries[0];
@@ -179,7 +185,12 @@ export class ChatView {
     const at = this.transcript.items.find((item) => item.entry === entry)?.node;
     const hint = entry.message.visibility === 'Users' ? 'Only people read this.'
       : 'The conversation goes on from here: all messages behind it leave it, yours too.';
-    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, hint, restored },
+    const sure = async () => {
+      const { length } = this.story.entries.filter((later) => later.index > entry.index && later.message.role === 'User');
+      return !length || entry.message.visibility === 'Users'
+        || confirmed(`${length} later ${length === 1 ? 'message leaves' : 'messages leave'} the conversation, with the replies.`, 'Save');
+    };
+    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, hint, sure, restored },
       this.tell);
   }
 

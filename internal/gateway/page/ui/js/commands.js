@@ -65,8 +65,9 @@ export class Commands {
 
   /** Runs a text that is a command. @param {string} text @returns {'no'|'done'|'wrong'} */
   run(text) {
-    const [, name, argument] = /^(\/[a-z-]+)(?:\s+([^]*?))?\s*$/.exec(text) ?? [];
-    if (!name) return 'no';
+    const [, typed, argument] = /^(\/[a-z-]+)(?:\s+([^]*?))?\s*$/i.exec(text) ?? [];
+    if (!typed) return 'no';
+    const name = typed.toLowerCase();
     const command = Object.hasOwn(this.table, name) && this.table[name];
     if (!command) {
       this.failed(`There is no command ${name}. Begin with a blank to send it as text.`);

@@ -84,7 +84,8 @@ export class Configuration {
       kind.more && el('p', { class: 'dim' }, 'There are more, which are not listed.'),
       !kind.refused && !kind.objects.length && el('p', { class: 'dim' }, 'There are none.'),
       kind.create && el('a', { class: 'button', href: this.link(`${kind.resource}/`) },
-        [`New ${kind.kind}`, ...this.#draft(`${kind.resource}/`)].join(' · ')))),
+        [`New ${kind.kind}`, ...this.#draft(`${kind.resource}/`)].join(' · ')),
+      !kind.create && !kind.refused && el('p', { class: 'dim' }, 'You may not create one.'))),
     el('section', {}, el('h3', {}, 'Templates of workspaces'), message ? el('p', { class: 'dim' }, message)
       : el('ul', {}, ...templates.map((one) => el('li', {}, plain(one.name), one.description && el('div', { dir: 'auto' }, clipped(one.description, 200)))))));
   }
@@ -118,7 +119,7 @@ class Form {
     this.tryIt = this.#tryIt(about);
     this.discard = button('Discard the changes', () => { this.#mark(false); location.hash = at.link(''); }, { class: 'quiet', hidden: true });
     this.form = /** @type {HTMLFormElement} */ (el('form', {}, why && el('p', { class: 'warning' }, why), !name && el('div', { class: 'field' }, el('label', {}, 'Name', this.nameField)), ...this.fields.nodes,
-      el('div', { class: 'row' }, ...(why ? [] : acts), this.discard, this.tryIt), this.result));
+      el('div', { class: 'acts' }, this.result, el('div', { class: 'row' }, ...(why ? [] : acts), this.discard, this.tryIt))));
     this.form.addEventListener('submit', (event) => event.preventDefault());
     for (const change of ['input', 'change', 'click']) this.form.addEventListener(change, () => this.#draw());
     this.manifest.textContent = this.#text();

@@ -16,8 +16,9 @@ const editKey = (namespace, name) => `edit/${namespace}/${name}`;
 
 /**
  * @param {HTMLElement} at in which the editor stands; its other children are hidden meanwhile
- * @param {{namespace: string, chat: string, name: string, hint: string, waits?: boolean, restored?: boolean}} of
- *   waits: the chat does not start it meanwhile; restored: nobody asks for it now, and the focus stays with what
+ * @param {{namespace: string, chat: string, name: string, hint: string, sure?: () => Promise<boolean>, waits?: boolean,
+ *   restored?: boolean}} of
+ *   sure: asks before it is saved; waits: the chat does not start it meanwhile; restored: nobody asks for it now, and the focus stays with what
  *   somebody does
  * @param {(words: string) => void} failed
  */
@@ -60,6 +61,10 @@ export async function edit(at, of, failed) {
   const save = async () => {
     if (submit.disabled) return;
     submit.disabled = true;
+    if (of.sure && !await of.sure()) {
+      submit.disabled = false;
+      return;
+    }
     const files = (found.spec.parts ?? []).filter((part) => part.type === 'File');
     const said = files.length ? { parts: [...(field.value ? [{ type: 'Text', text: field.value }] : []), ...files] }
       : { content: field.value };

@@ -205,9 +205,9 @@ export class Turn {
     this.now.hidden = !story?.busy;
     if (this.now.hidden) return;
     const words = standing(story.present);
-    if (this.now.dataset.shown === words) return;
-    this.now.dataset.shown = words;
     const began = this.page.turnBegan();
+    if (this.now.dataset.shown === `${words} ${began}`) return;
+    this.now.dataset.shown = `${words} ${began}`;
     this.now.replaceChildren(el('span', { class: `standing ${mark(story.present)}` }, words), ' ',
       began ? el('span', { 'data-since': began }) : '');
   }
