@@ -54,7 +54,7 @@ func warningLine(m *model) string {
 	case m.warned == "esc":
 		return "Esc again interrupts the turn"
 	case m.pane.firstWaiting() >= 0:
-		return "ctrl-C again leaves, and the calls still wait; Esc-Esc gives them up"
+		return "ctrl-C again leaves, and the calls still wait; Esc-Esc cancels them"
 	case m.turn.busy():
 		return "interrupting; ctrl-C again leaves"
 	}
@@ -118,7 +118,7 @@ func (m *model) interruptOrLeave(before string) tea.Cmd {
 	switch {
 	case before == "ctrl+c":
 		return m.leave()
-	case m.turn.busy() && m.pane.firstWaiting() < 0: // Calls that wait are not given up by who wants to leave.
+	case m.turn.busy() && m.pane.firstWaiting() < 0: // Who wants to leave does not cancel calls that wait.
 		return m.requests.add(interrupt(m.ctx, m.actions))
 	}
 	return nil

@@ -75,11 +75,11 @@ func TestKeysInterruptAndLeave(t *testing.T) {
 	}
 }
 
-func TestLeavingDoesNotGiveUpWaitingCalls(t *testing.T) {
+func TestLeavingDoesNotCancelWaitingCalls(t *testing.T) {
 	s := newScreen(t)
 	s.takes(event(stream.EventStatus, stream.Status{Ready: metav1.ConditionUnknown}), waits(greets()))
 	check.Equal(t, "it leaves", false, s.press(ctrlC))
-	s.shows("ctrl-C again leaves, and the calls still wait; Esc-Esc gives them up")
+	s.shows("ctrl-C again leaves, and the calls still wait; Esc-Esc cancels them")
 	check.Equal(t, "it leaves", true, s.press(ctrlC))
 	check.Equal(t, "asked", 0, len(s.does.asked))
 }

@@ -6,6 +6,7 @@ package converse
 import (
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -62,12 +63,13 @@ func TestTextInSelectModeReachesTheInput(t *testing.T) {
 
 // Security (a hostile model): cannot have a call approved by a letter of a text that a person types.
 func TestDecisionIsAskedFor(t *testing.T) {
+	hints := map[string]string{"Approve": "y decides, n returns", "Deny": "y decides, r adds a reason, n returns"}
 	for key, decision := range map[tea.KeyPressMsg]string{keyA: "Approve", keyD: "Deny"} {
 		for _, no := range []tea.KeyPressMsg{keyN, esc, down} {
 			s := newScreen(t)
 			s.takes(waits(greets()))
 			s.press(tab, key)
-			s.shows(" decides, ", "n returns\n▎"+decision+" call c1 ($ sh greet.sh world)? y/n")
+			s.shows(hints[decision] + "\n▎" + decision + " call c1 ($ sh greet.sh world)? y/n")
 			s.press(no)
 			s.shows("select mode")
 			check.Equal(t, "asked", 0, len(s.does.asked))
@@ -75,6 +77,20 @@ func TestDecisionIsAskedFor(t *testing.T) {
 			s.shows("▎[call c1 (execute) was ")
 			check.Equal(t, "asked", []string{decision + " " + greetsDigest() + " "}, s.does.asked)
 		}
+	}
+}
+
+func TestAnEarlyKeyDecidesNothingAndSaysSo(t *testing.T) {
+	s := newScreen(t)
+	s.takes(waits(greets()))
+	s.press(tab)
+	now := time.Now()
+	s.pane.now = func() time.Time { return now }
+	for _, key := range []tea.KeyPressMsg{keyY, keyR} {
+		s.press(keyD, key)
+		s.shows("that key came too early to be meant; y decides, r adds a reason, n returns\n▎Deny call c1")
+		check.Equal(t, "asked", 0, len(s.does.asked))
+		s.press(keyN)
 	}
 }
 

@@ -18,8 +18,8 @@ const editKey = (namespace, name) => `edit/${namespace}/${name}`;
  * @param {HTMLElement} at in which the editor stands; its other children are hidden meanwhile
  * @param {{namespace: string, chat: string, name: string, hint: string, sure?: () => Promise<boolean>, waits?: boolean,
  *   restored?: boolean}} of
- *   sure: asks before it is saved; waits: the chat does not start it meanwhile; restored: nobody asks for it now, and the focus stays with what
- *   somebody does
+ *   sure: asks before it is saved; waits: the chat does not start it meanwhile; restored: nobody asks for it now, and
+ *   the focus stays with what somebody does
  * @param {(words: string) => void} failed
  */
 export async function edit(at, of, failed) {
