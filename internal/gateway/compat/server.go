@@ -37,8 +37,9 @@ const (
 	maxBody = 16 << 20
 	// piece is how many bytes of a body are read at a time.
 	piece = 64 << 10
-	// bodyTimeout bounds how long a body may take.
-	bodyTimeout = 20 * time.Second
+	// bodyTimeout bounds how long each arrivalPiece of a body may take: 52 KiB a second, as with uploads.
+	bodyTimeout  = 20 * time.Second
+	arrivalPiece = 1 << 20
 	// setupTimeout bounds how long it takes to create what a request asks for.
 	setupTimeout = 30 * time.Second
 	// bodies is how many bytes of bodies are held at the same time, for 512 MiB of memory: 32 MiB, of which a caller has
@@ -231,11 +232,11 @@ func (c *call) name(e exchange) {
 	c.w.Header().Set("X-Parley-Message", e.message.Name)
 }
 
-// body reads the body, within its timeout and the memory for bodies.
+// body reads the body, each piece within its timeout, and all within the memory for bodies.
 func (c *call) body(held *limit.Lease) ([]byte, error) {
-	_ = c.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // or the server's own holds
 	c.read = true
-	from := http.MaxBytesReader(c.w, c.r.Body, maxBody)
+	arriving := slowclient.NewReader(c.r.Body, c.w, arrivalPiece, bodyTimeout)
+	from := http.MaxBytesReader(c.w, io.NopCloser(arriving), maxBody)
 	var body bytes.Buffer
 	for {
 		if refused := c.grow(held, piece); refused != nil {
@@ -244,7 +245,6 @@ func (c *call) body(held *limit.Lease) ([]byte, error) {
 		}
 		_, err := io.CopyN(&body, from, piece)
 		if errors.Is(err, io.EOF) {
-			c.out.IgnoreReads() // The answer may take longer than a request.
 			return body.Bytes(), nil
 		}
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -253,7 +253,7 @@ func (c *call) body(held *limit.Lease) ([]byte, error) {
 		}
 		if err != nil {
 			return nil, &refusal.Error{Status: http.StatusRequestTimeout, Reason: refusal.BadRequest,
-				Message: "the body has not come within 20 seconds"}
+				Message: "a MiB of the body did not arrive within 20 seconds: send it faster, or send less"}
 		}
 	}
 }
