@@ -63,6 +63,8 @@ type Status struct {
 	Length int64 `json:"length"`
 	// Model that answered last, or is answering.
 	Model string `json:"model,omitempty"`
+	// Mode restricts what the model may do; absent: nothing does.
+	Mode v1beta1.ChatMode `json:"mode,omitempty"`
 	// ContextStart is the index of the first message that the model sees.
 	ContextStart int64 `json:"contextStart,omitempty"`
 	// Turn is the name of the User message whose turn is under way, or was the last one. A message is answered once turn

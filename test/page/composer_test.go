@@ -37,6 +37,8 @@ func TestCommandsAreCompletedAndRun(t *testing.T) {
 		t.Errorf("asked for was %s", got)
 	}
 	p.Sees(".toast", "The mode of the chat is now Plan")
+	s.chat("triage", status("Waiting", "Answered", 2, fields{"mode": "Plan"}))
+	p.Sees("#chat-facts", "large · mode Plan")
 	p.Write("/model sm")
 	p.Key("Enter")
 	p.Key("Enter")

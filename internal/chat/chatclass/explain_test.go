@@ -17,6 +17,7 @@ import (
 
 func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
 	chat := &v1beta1.Chat{}
+	chat.Spec.Mode = v1beta1.ModePlan
 	chat.Spec.SystemPrompt = "Be brief."
 	chat.Spec.Limits = &v1beta1.ChatLimits{MaxSteps: new(int32(9000)), MaxQueue: new(int32(2))}
 	chat.Spec.Debug = &v1beta1.DebugSettings{Enabled: true}
@@ -36,6 +37,7 @@ func TestEachSettingSaysWhereItComesFrom(t *testing.T) {
 	}}
 	namespace := &v1beta1.ChatClass{Spec: v1beta1.ChatClassSpec{NamespacePreamble: "Be lawful."}}
 	want := []chatclass.Setting{
+		{Path: "mode", Value: v1beta1.ModePlan, From: chatclass.FromChat},
 		{Path: "namespacePreamble", Value: "Be lawful.", From: chatclass.FromNamespaceDefault},
 		{Path: "preamble", Value: "Be safe.", From: chatclass.FromClass},
 		{Path: "systemPrompt", Value: "Be brief.", From: chatclass.FromChat},

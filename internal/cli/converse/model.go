@@ -306,6 +306,9 @@ func statusLine(m *model) string {
 	left, right := "connecting", ""
 	if now := m.transcript.chat.Status; now != nil {
 		left, right = cmp.Or(waitsForPerson(m.transcript.chat.Action), render.StatusLine(now)), now.Model
+		if now.Mode != "" {
+			right += " · mode " + string(now.Mode)
+		}
 	}
 	if m.lost != nil {
 		left = fmt.Sprintf("the gateway is out of reach, and is asked again until it answers: %v", m.lost)

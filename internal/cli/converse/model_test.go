@@ -244,9 +244,9 @@ func TestStatusLineShowsWaitModelAndCost(t *testing.T) {
 	s.shows("▎triage: connecting")
 	s.takes(event(stream.EventMessage, stream.MessageCommitted{HistoryVersion: 1, Message: stream.Message{Name: "r",
 		Role: v1beta1.RoleAssistant, Attempt: 1, Cost: &v1beta1.Cost{MicroUnits: 1500000, Currency: "USD"}}}),
-		event(stream.EventStatus, stream.Status{Model: "large", Wait: &v1beta1.ChatWait{Reason: "QuotaExceeded",
-			Message: "3 chats generate", Since: metav1.Now()}}))
-	s.shows("▎triage: QuotaExceeded: 3 chats generate", "large · ")
+		event(stream.EventStatus, stream.Status{Model: "large", Mode: v1beta1.ModePlan, Wait: &v1beta1.ChatWait{
+			Reason: "QuotaExceeded", Message: "3 chats generate", Since: metav1.Now()}}))
+	s.shows("▎triage: QuotaExceeded: 3 chats generate", "large · mode Plan · ")
 	s.takes(event(stream.EventStatus, stream.Status{Phase: v1beta1.ChatRequiresAction, Wait: &v1beta1.ChatWait{
 		Reason: "RequiresAction", Message: "A client must bring the results of f: see status.requiresAction"}}))
 	s.shows("▎triage: RequiresAction: A client must bring the results of f ")

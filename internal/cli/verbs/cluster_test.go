@@ -251,6 +251,7 @@ func TestErrorsNameTheWayOut(t *testing.T) {
 func TestAGatewayOutOfReachIsTold(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
+	p.run("--server", "http://127.0.0.1:1", "ls").exits(exitTimedOut, "connection refused")
 	for _, args := range []string{"tail triage", "send triage hello", "tail triage -o json"} {
 		args = "--gateway http://127.0.0.1:1 " + args
 		c := p.run(strings.Fields(args)...)

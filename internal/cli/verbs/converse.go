@@ -4,7 +4,6 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -306,21 +304,6 @@ func listModels(ctx context.Context, c *conversation) (lines []string, err error
 	return lines, nil
 }
 
-// checkModel fails if there is no such ChatModelConfig. Who may not list them learns it from the chat, which waits for
-// the model.
-func checkModel(ctx context.Context, c *conversation, name string) error {
-	var there []string
-	err := modelConfigs(ctx, c.s, nil, func(found, _ string) { there = append(there, found) })
-	switch {
-	case apierrors.IsForbidden(err), slices.Contains(there, name):
-		return nil
-	case err != nil:
-		return fmt.Errorf("listing the ChatModelConfigs: %w", err)
-	}
-	return fmt.Errorf("namespace %s has no ChatModelConfig %s: there is %s", c.s.Namespace, name,
-		cmp.Or(strings.Join(there, ", "), "none"))
-}
-
 // set changes a setting of the chat from the next step on.
 func (c *conversation) set(ctx context.Context, name, value string) (string, error) {
 	var said any = value
@@ -330,7 +313,7 @@ func (c *conversation) set(ctx context.Context, name, value string) (string, err
 	settings := map[string]map[string]any{"model": {"modelConfigRef": map[string]any{"name": value}},
 		"mode": {"mode": said}, "effort": {"reasoningEffort": said}}
 	if name == "model" {
-		if err := checkModel(ctx, c, value); err != nil {
+		if err := checkModel(ctx, c.s, value); err != nil {
 			return "", err
 		}
 	}

@@ -34,10 +34,11 @@ func newEdit(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit CHAT MESSAGE [TEXT...]",
 		Short: "Change the text of a message; the chat continues from there",
-		Long: "Changes the text of a User message. The messages after it are superseded, and the message is answered " +
-			"again; a queued message is answered with its new text. Without a TEXT it opens $KUBE_EDITOR, $EDITOR or vi; a " +
-			"queued message is not answered meanwhile. TEXT - reads standard input. If another person has edited the message " +
-			"meanwhile, nothing happens (code 5), and your text is kept in a file. Edit messages with files with kubectl edit.",
+		Long: "Changes the text of a User message. The messages after it are superseded, and the message is " +
+			"answered again; a queued message is answered with its new text. Without a TEXT it opens " +
+			"$KUBE_EDITOR, $EDITOR or vi; a queued message is not answered meanwhile. If TEXT ends with the word " +
+			"-, standard input follows. If another person has edited the message meanwhile, nothing happens (code " +
+			"5), and your text is kept in a file. Edit messages with files with kubectl edit.",
 		Example: "  kubectl chat edit triage triage-message-x7k2p\n  kubectl chat edit triage triage-prompt \"And the DNS?\"",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -90,6 +91,7 @@ func TestExamplesOfHelpRun(t *testing.T) {
 		"backup.yaml": list, "backup/a.yaml": list} {
 		check.OK(t, os.WriteFile(name, []byte(content), 0o600))
 	}
+	p.create(chattest.In(p.namespace, chattest.Class("reviewer")))
 	for _, succeed := range []bool{true, false} { // Some of the others delete the chat.
 		var running sync.WaitGroup
 		eachVerb(NewCommand(genericiooptions.IOStreams{}), func(verb *cobra.Command) {

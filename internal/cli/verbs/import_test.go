@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -132,6 +133,8 @@ func TestNewShowsTheFirstReply(t *testing.T) {
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
+			p.create(chattest.In(p.namespace, chattest.Class("reviewer")))
+			p.create(chattest.In(p.namespace, chattest.Config("small")))
 			c := p.start(kubeconfig, "a long change", "--gateway", p.gateway, "new", "review", "-", "--class", "reviewer",
 				"--model",
 				"small", "--title", "A review", "--label", "team=blue", "--mode", "Explore")

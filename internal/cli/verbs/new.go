@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,9 +42,9 @@ func newNew(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new [NAME [TEXT...]]",
 		Short: "Create a chat and show the first reply",
-		Long: "Creates a Chat. With a TEXT it starts at once, and the reply is shown as with send; TEXT - reads standard " +
-			"input. Without a TEXT the chat waits for a message. If NAME ends with a hyphen, the API server completes it; " +
-			"without a NAME it completes chat-.",
+		Long: "Creates a Chat. With a TEXT it starts at once, and the reply is shown as with send. If TEXT ends " +
+			"with the word -, standard input follows. Without a TEXT the chat waits for a message. If NAME ends " +
+			"with a hyphen, the API server completes it; without a NAME it completes chat-.",
 		Example: "  kubectl chat new triage \"Why does node-7 not get ready?\"\n  kubectl chat new review- --class " +
 			"reviewer --label team=blue - < change.diff\n  kubectl chat new fix --workspace go --tool 'read_*' " +
 			"--system \"You look and change nothing.\"\n  kubectl chat new -f chat.yaml",
@@ -253,7 +254,7 @@ func (no *newOptions) asks(chat *v1beta1.Chat) bool {
 // creates, since files can only be uploaded for a chat that exists.
 func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat) (created *v1beta1.Chat,
 	first func(context.Context) (string, error), err error) {
-	if err := no.checkWorkspace(ctx, s); err != nil {
+	if err := no.check(ctx, s); err != nil {
 		return nil, nil, err
 	}
 	spec := v1beta1.ChatMessageSpec{Content: chat.Spec.Prompt}
@@ -278,30 +279,42 @@ func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat
 	}, nil
 }
 
-// checkWorkspace refuses a template that does not exist: the first call that needs the workspace would fail. A caller
-// who may not list templates finds out then, and so does one whose namespace has more than are listed.
-func (no *newOptions) checkWorkspace(ctx context.Context, s *session) error {
+// check refuses what would fail once the chat exists: files that cannot be attached, and names of objects
+// that do not exist.
+func (no *newOptions) check(ctx context.Context, s *session) error {
 	if no.storage && no.workspace == "" {
 		return usageError{errors.New("--workspace-storage is for the workspace that --workspace names")}
 	}
-	if no.workspace == "" {
-		return nil
+	for _, path := range no.files {
+		if _, err := readFile(path); err != nil {
+			return err
+		}
 	}
-	all, err := s.Client.Templates(ctx, s.Namespace)
-	switch {
-	case apierrors.IsForbidden(err), len(all) == apiclient.MaxTemplates:
+	return cmp.Or(checkExists(ctx, s, "ChatClass", no.class, classes), checkModel(ctx, s, no.model),
+		checkExists(ctx, s, "workspace template", no.workspace, templates))
+}
+
+// checkModel refuses the name of a ChatModelConfig that does not exist.
+func checkModel(ctx context.Context, s *session, name string) error {
+	return checkExists(ctx, s, "ChatModelConfig", name, modelConfigs)
+}
+
+// checkExists refuses the name of an object that does not exist. It accepts an empty name, and one of a caller who may
+// not list the objects: the chat waits for them.
+func checkExists(ctx context.Context, s *session, kind, name string, list finder) error {
+	if name == "" {
 		return nil
-	case err != nil:
-		return fmt.Errorf("listing the workspace templates: %w", err)
 	}
 	var names []string
-	for _, one := range all {
-		if one.Name == no.workspace {
-			return nil
-		}
-		names = append(names, one.Name)
+	err := list(ctx, s, nil, func(found, _ string) { names = append(names, found) })
+	switch {
+	case apierrors.IsForbidden(err), slices.Contains(names, name),
+		len(names) == apiclient.MaxTemplates: // There may be more.
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for %s %s in namespace %s: %w", kind, name, s.Namespace, err)
 	}
-	return usageError{fmt.Errorf("namespace %s has no workspace template %s: there is %s", s.Namespace, no.workspace,
+	return usageError{fmt.Errorf("namespace %s has no %s %s: there is %s", s.Namespace, kind, name,
 		cmp.Or(strings.Join(names, ", "), "none"))}
 }
 

@@ -7,15 +7,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -52,6 +55,53 @@ func TestNewRefusesAnUnknownWorkspaceTemplate(t *testing.T) {
 	check.Equal(t, "storage", true, chat.Spec.Workspace.HasStorage())
 	p.run("new", "b", "--workspace", "other").succeeds() // Who may not list templates finds out later.
 	check.Equal(t, "completion", "shell\tA shell.\n:4\n", p.completed("certificate", "new --workspace |"))
+}
+
+func TestRefusedNewCreatesNoChat(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.create(chattest.In(p.namespace, chattest.Class("coder")))
+	for flag, want := range map[string]string{
+		"--class=none": "has no ChatClass none: there is coder",
+		"--model=none": "has no ChatModelConfig none: there is none",
+		"--file=/none": "/none: no such file",
+	} {
+		p.start("certificate", "", "new", "refused", flag, "hello").exits(exitUsage, want)
+		p.start("certificate", "", "run", flag, "hello").exits(exitUsage, want)
+	}
+	var chats v1beta1.ChatList
+	check.OK(t, p.c.List(t.Context(), &chats, client.InNamespace(p.namespace)))
+	check.Equal(t, "chats", 1, len(chats.Items)) // that of the person
+}
+
+func TestRunWithoutTextReadsStandardInput(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.start("token", "", "run").exits(exitUsage, "there is nothing to ask")
+	p.start("token", "Why?\n", "run", "--timeout", "1s").exits(exitTimedOut, "timed out")
+	var chats v1beta1.ChatList
+	check.OK(t, p.c.List(t.Context(), &chats, client.InNamespace(p.namespace)))
+	if !slices.ContainsFunc(chats.Items, func(c v1beta1.Chat) bool { return c.Spec.Prompt == "Why?" }) {
+		t.Errorf("no chat asks: %d chats", len(chats.Items))
+	}
+}
+
+func TestStandardInputFollowsText(t *testing.T) {
+	for stdin, c := range map[string]struct {
+		words []string
+		want  string
+	}{
+		"whole\n": {[]string{"-"}, "whole"},
+		"a log\n": {[]string{"Why", "so?", "-"}, "Why so?\n\na log"},
+		"unread":  {[]string{"a", "-", "b"}, "a - b"},
+		"none":    {nil, ""},
+	} {
+		o := &options{}
+		o.In = strings.NewReader(stdin)
+		text, err := o.textOf(c.words)
+		check.OK(t, err)
+		check.Equal(t, stdin, c.want, text)
+	}
 }
 
 func TestUnusableSchemaIsRefusedWithItsFile(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -103,7 +104,7 @@ Exit codes:
   3     the object does not exist, or was deleted meanwhile
   4     forbidden, or invalid token
   5     the name is taken, or someone else changed the object meanwhile
-  6     --timeout expired, or the API server does not answer
+  6     --timeout expired, or the API server or the gateway does not answer
   7     --timeout expired while calls wait for a person or a client
   8     the turn was interrupted
   130   ctrl-C`
@@ -400,12 +401,18 @@ func exitCode(err error) int {
 		return cmp.Or(exitCodes[refused.Status], exitFailed)
 	case errors.As(err, &status):
 		return cmp.Or(exitCodes[int(status.Status().Code)], exitFailed)
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), isUnreachable(err):
 		return exitTimedOut
 	case errors.Is(err, context.Canceled):
 		return exitStopped
 	}
 	return exitFailed
+}
+
+// isUnreachable reports whether no connection could be made.
+func isUnreachable(err error) bool {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial"
 }
 
 // exitCodes maps statuses of the API server and the gateway.

@@ -28,21 +28,28 @@ func newRun(o *options) *cobra.Command {
 	var no newOptions
 	remove := false
 	cmd := &cobra.Command{
-		Use:   "run TEXT...",
+		Use:   "run [TEXT...]",
 		Short: "Ask a question in a new chat, and print the answer alone",
-		Long: "Creates a Chat with the TEXT, waits for the end of the turn, and prints the text of the last reply. With " +
-			"--output-schema that is the JSON. What the chat waits for goes to standard error; at a terminal, you approve " +
-			"and deny calls there, as with send. TEXT - reads standard input. The exit code tells how the turn ended. An " +
-			"answer that was cut or refused is an error. It needs a gateway only for files that are too large for a message.",
+		Long: "Creates a Chat with the TEXT, waits for the end of the turn, and prints the text of the last " +
+			"reply. With --output-schema that is the JSON. What the chat waits for goes to standard error; at a " +
+			"terminal, you approve and deny calls there, as with send. If TEXT ends with the word -, standard " +
+			"input follows. Without a TEXT it reads standard input. The exit code tells how the turn ended. An " +
+			"answer that was cut or refused is an error. It needs a gateway only for files that are too large for " +
+			"a message.",
 		Example: "  kubectl chat run --rm \"Why does node-7 not get ready?\"\n" +
-			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json -",
+			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json \"Why does it restart?\" -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chat, err := no.chat(o, append([]string{"run-"}, args...))
 			if err != nil {
 				return err
 			}
+			if !no.asks(chat) && !terminal.OnTerminal(o.In) {
+				if chat.Spec.Prompt, err = o.textOf([]string{"-"}); err != nil {
+					return err
+				}
+			}
 			if !no.asks(chat) {
-				return usageError{errors.New("there is nothing to ask: give a TEXT, or - to read standard input")}
+				return usageError{errors.New("there is nothing to ask: give a TEXT, or write it to standard input")}
 			}
 			s, err := o.connect()
 			if err != nil {

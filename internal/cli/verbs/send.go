@@ -36,16 +36,17 @@ func newSend(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "send CHAT [TEXT...]",
 		Short: "Send a message and stream the reply",
-		Long: "Creates a ChatMessage and shows the reply as it streams. TEXT - reads standard input. A message to a busy " +
-			"chat waits its turn; with --interrupt it stops the running turn and is next. When the turn needs a person, send " +
-			"shows what to type, and continues once it is done. At a terminal, you approve and deny calls right there. It " +
-			"fails with the reason of the message, such as QueueFull, Superseded or Interrupted.\n\nWithout a TEXT, on a " +
-			"terminal, it shows the conversation on the whole screen, and you write messages and decide about calls there; " +
-			"the last line shows the keys. ctrl-C removes what you typed. Without a text, the first one interrupts the " +
-			"running turn, and the second one leaves, as does ctrl-D in an empty line; the chat continues. With --plain " +
-			"each line is a message or a command, which /help lists, and what follows is printed in plain lines, " +
-			"as for screen readers." +
-			"\n\nFiles that are too large for a message are uploaded by the gateway, if it has object storage.",
+		Long: "Creates a ChatMessage and shows the reply as it streams. If TEXT ends with the word -, standard " +
+			"input follows. A message to a busy chat waits its turn; with --interrupt it stops the running turn " +
+			"and is next. When the turn needs a person, send shows what to type, and continues once it is done. " +
+			"At a terminal, you approve and deny calls right there. It fails with the reason of the message, such " +
+			"as QueueFull, Superseded or Interrupted.\n\nWithout a TEXT, on a terminal, it shows the conversation " +
+			"on the whole screen, and you write messages and decide about calls there; the last line shows the " +
+			"keys. ctrl-C removes what you typed. Without a text, the first one interrupts the running turn, and " +
+			"the second one leaves, as does ctrl-D in an empty line; the chat continues. With --plain each line " +
+			"is a message or a command, which /help lists, and what follows is printed in plain lines, as for " +
+			"screen readers.\n\nFiles that are too large for a message are uploaded by the gateway, if it has " +
+			"object storage.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
 			"\n  kubectl chat send triage \"What is wrong here?\" --file dashboard.png\n  kubectl chat send triage",
@@ -130,11 +131,11 @@ func outputsOf(unfollowed bool) []string {
 	return []string{render.FormatJSON}
 }
 
-// textOf joins the words, or reads standard input for "-".
+// textOf joins the words. If "-" is the last one, standard input follows the others.
 func (o *options) textOf(words []string) (string, error) {
-	text := strings.Join(words, " ")
-	if text != "-" {
-		return text, nil
+	last := len(words) - 1
+	if last < 0 || words[last] != "-" {
+		return strings.Join(words, " "), nil
 	}
 	all, err := io.ReadAll(io.LimitReader(o.In, v1beta1.MaxContentBytes+1))
 	if err != nil {
@@ -144,7 +145,11 @@ func (o *options) textOf(words []string) (string, error) {
 		return "", usageError{fmt.Errorf("standard input has more than the %d bytes that a message can have",
 			v1beta1.MaxContentBytes)}
 	}
-	return strings.TrimSuffix(string(all), "\n"), nil // A line that a program printed.
+	text := strings.TrimSuffix(string(all), "\n") // A line that a program printed.
+	if last > 0 {
+		text = strings.Join(words[:last], " ") + "\n\n" + text
+	}
+	return text, nil
 }
 
 // drain is how long the end of a turn may take to come through the stream once the message's status has it.

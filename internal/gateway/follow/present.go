@@ -196,6 +196,7 @@ func statusOf(chat *v1beta1.Chat) stream.Status {
 		HistoryVersion: chat.Status.History.Version,
 		Length:         chat.Status.History.Length,
 		Model:          chat.Status.Model,
+		Mode:           chat.Spec.Mode,
 		ContextStart:   chat.Status.History.ContextStart,
 		Wait:           chat.Status.Wait,
 		Root:           chat.Status.Root,

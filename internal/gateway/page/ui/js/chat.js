@@ -139,7 +139,8 @@ export class ChatView {
     badge.title = safe(now.message ?? '');
     const context = this.story.entries.findLast((entry) => entry.message.context)?.message.context;
     const full = context?.limit ? Math.round((100 * context.tokens) / context.limit) : 0;
-    byId('chat-facts').textContent = [clipped(status?.model || about.model || '', 80), ...(about.cost ?? []).map(money),
+    byId('chat-facts').textContent = [clipped(status?.model || about.model || '', 80), status?.mode ? `mode ${safe(status.mode)}` : '',
+      ...(about.cost ?? []).map(money),
       context ? `context ${tokens(context.tokens)}${context.limit ? ` tokens, ${full} %` : ' tokens'}` : ''].filter(Boolean).join(' · ');
     this.#family(about);
   }
