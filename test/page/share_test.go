@@ -108,13 +108,18 @@ func TestShareDialogKeepsChangesOfOthers(t *testing.T) {
 
 func TestReadersOfAChatAreNoWarning(t *testing.T) {
 	s := newStage(t)
-	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, fields{"warnings": []fields{
-		{"type": "Shared", "reason": "Shared", "message": "Readable by User oidc:mia until 2026-11-28T16:41:04Z, Group ops"}}}))
+	readers := []fields{{"type": "Shared", "reason": "Shared",
+		"message": "Readable by User oidc:mia until 2026-11-28T16:41:04Z, Group ops"}}
+	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, fields{"warnings": readers}))
 	s.answer("GET "+chats+"/triage", http.StatusOK, shared(3, ""))
 	p := s.opened(t)
 	p.Sees("#notices .notice:not(.warn, .bad)",
 		"This chat can be read by User oidc:mia until 28 November 2026 at 16:41, Group ops.")
 	p.Gone("#notices", "Shared")
+	s.chat("triage", status("Waiting", "Archived", 1, fields{"wait": fields{"for": "Unarchive", "reason": "Archived"}}))
+	p.Sees("#notices", "The chat is archived.")
+	s.chat("triage", status("Waiting", "Answered", 1, fields{"warnings": readers}))
+	p.Gone("#notices", "archived")
 	hasNoBarrier(p)
 	pictured(p, "", "readers below the transcript")
 	p.Click("#menu-button", "⋯")

@@ -46,7 +46,7 @@ var commands = []command{
 var keys = []string{
 	"Enter: send; Alt-Enter or ctrl-J: begin a new line; Up, Down: texts that you have sent",
 	"Tab: select with Up and Down, until Esc: Enter opens a call or reasoning; a approves, d denies or r answers a " +
-		"waiting call; e edits a queued message; other letters are text",
+		"waiting call; e edits or withdraws a queued message; other letters are text",
 	"PgUp, PgDn, mouse wheel: scroll",
 	"ctrl-C: remove what you typed; without a text, or Esc Esc: interrupt",
 	"ctrl-L: switch to another chat",

@@ -40,7 +40,8 @@ type Chat interface {
 	Decide(ctx context.Context, call v1beta1.PendingToolCall, decision v1beta1.ApprovalDecision, input string) error
 	// Command does what a command of commands says, and returns what it has done in lines of words.
 	Command(ctx context.Context, name, argument string) (lines []string, err error)
-	// Read reads a queued message, and Edit replaces its text unless someone has changed it since it was read.
+	// Read reads a queued message, and Edit replaces its text unless someone has changed it since it was read. A blank
+	// text withdraws the message.
 	Read(ctx context.Context, message string) (*v1beta1.ChatMessage, error)
 	Edit(ctx context.Context, read *v1beta1.ChatMessage, text string) error
 	// Hold keeps the chat from starting a queued message until release is called.

@@ -138,10 +138,9 @@ func (m *model) enter() tea.Cmd {
 		return nil
 	}
 	if at.queued == nil {
-		text = strings.TrimSpace(text)
-	}
-	if strings.TrimSpace(text) == "" {
-		return nil
+		if text = strings.TrimSpace(text); text == "" {
+			return nil
+		}
 	}
 	if at.call == nil {
 		m.composer.history.add(text)
@@ -155,15 +154,24 @@ func (m *model) enter() tea.Cmd {
 	case at.call != nil:
 		return m.decide(*at.call, v1beta1.DecisionApprove, text)
 	case at.queued != nil:
-		return m.requests.add(func() outcome {
-			err := m.actions.Edit(m.ctx, at.queued, text)
-			release()
-			return outcome{words: []string{"[the message was changed]"}, err: err, text: text, target: at}
-		})
+		return m.change(at, text, release)
 	case command != "":
 		return m.command(command, argument)
 	}
 	return m.send(text)
+}
+
+// change changes or withdraws a queued message, and then releases it.
+func (m *model) change(at target, text string, release func()) tea.Cmd {
+	words := "[the message was changed]"
+	if strings.TrimSpace(text) == "" {
+		words = "[the message was withdrawn]"
+	}
+	return m.requests.add(func() outcome {
+		err := m.actions.Edit(m.ctx, at.queued, text)
+		release()
+		return outcome{words: []string{words}, err: err, text: text, target: at}
+	})
 }
 
 func (m *model) send(text string) tea.Cmd {
@@ -239,7 +247,9 @@ func (h *history) add(text string) {
 	if h.back > 0 && h.draft != "" {
 		h.texts = append(h.texts, h.draft)
 	}
-	h.texts, h.draft, h.back = append(h.texts, text), "", 0
+	if h.draft, h.back = "", 0; strings.TrimSpace(text) != "" { // A message that is withdrawn has none.
+		h.texts = append(h.texts, text)
+	}
 }
 
 // reset ends a recall. It returns the draft: the text of the input, unless that is a recalled one.

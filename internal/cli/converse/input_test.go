@@ -80,9 +80,13 @@ func TestQueuedMessageIsEdited(t *testing.T) {
 	s.press(tab, keyE, esc)
 	check.Equal(t, "input", "", strings.TrimSpace(s.composer.input.Value()))
 	s.press(tab, keyE)
+	s.composer.input.SetValue(" ")
+	s.press(enter)
+	s.shows("▎[the message was withdrawn]")
+	s.press(tab, keyE)
 	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC, ctrlC))
-	check.Equal(t, "asked", "edit q 1  the whole\ntext!", strings.Join(s.does.asked, ","))
-	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 3), ","), strings.Join(s.does.held, ","))
+	check.Equal(t, "asked", "edit q 1  the whole\ntext!,edit q 2  ", strings.Join(s.does.asked, ","))
+	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 4), ","), strings.Join(s.does.held, ","))
 }
 
 // Security (an author of messages): cannot imitate or hide text in the input of a person who edits a queued message.

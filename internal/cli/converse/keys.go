@@ -41,7 +41,7 @@ func keysLine(m *model) string {
 	case m.composer.target.call != nil:
 		return "Enter answers call " + m.composer.target.call.ID + ", Esc returns"
 	case m.composer.target.queued != nil:
-		return "Enter changes the queued message, Esc returns"
+		return "Enter changes the queued message, or withdraws it without a text, Esc returns"
 	case m.browsing:
 		return selectKeys(m)
 	}

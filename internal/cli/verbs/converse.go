@@ -240,6 +240,9 @@ func (c *conversation) Edit(ctx context.Context, read *v1beta1.ChatMessage, text
 	if err := checkQueued(ctx, c.s, c.chat, read.Name); err != nil {
 		return err
 	}
+	if strings.TrimSpace(text) == "" {
+		return withdraw(ctx, c.s, read)
+	}
 	return changeMessage(ctx, c.s.printingTo(io.Discard), read, text)
 }
 

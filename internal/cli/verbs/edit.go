@@ -105,12 +105,39 @@ func changeMessage(ctx context.Context, s *session, read *v1beta1.ChatMessage, t
 		if !apierrors.IsConflict(err) {
 			return fmt.Errorf("editing message %s: %w", read.Name, err)
 		}
-		if m, err = s.Messages().Get(ctx, read.Name); err != nil {
-			return fmt.Errorf("reading message %s: %w", read.Name, err)
+		if m, err = unchanged(ctx, s, read); err != nil {
+			return err
 		}
-		if m.UID != read.UID || m.Generation != read.Generation {
-			return conflictError{fmt.Sprintf("message %s was changed meanwhile, and is not edited: look at it, and edit it "+
-				"again", read.Name)}
+	}
+}
+
+// unchanged reads a message again, and fails if it was edited.
+func unchanged(ctx context.Context, s *session, read *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
+	m, err := s.Messages().Get(ctx, read.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading message %s: %w", read.Name, err)
+	}
+	if m.UID != read.UID || m.Generation != read.Generation {
+		return nil, conflictError{fmt.Sprintf("message %s was changed meanwhile, and is not edited: look at it, and edit it "+
+			"again", read.Name)}
+	}
+	return m, nil
+}
+
+// withdraw deletes the message, unless it was edited since it was read.
+func withdraw(ctx context.Context, s *session, read *v1beta1.ChatMessage) error {
+	for {
+		m, err := unchanged(ctx, s, read)
+		if err != nil {
+			return err
+		}
+		err = s.Messages().Delete(ctx, m.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion}})
+		if !apierrors.IsConflict(err) {
+			if err != nil {
+				return fmt.Errorf("withdrawing message %s: %w", m.Name, err)
+			}
+			return nil
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -239,6 +240,13 @@ func TestConversationChangesChatAndQueue(t *testing.T) {
 	m := &v1beta1.ChatMessage{ObjectMeta: p.meta("waits")}
 	p.get(m)
 	check.Equal(t, "text", "And then?!", m.Spec.Content)
+	a.Press("Tab", "e")
+	a.Sees("\n▎> And then?!\n")
+	a.Press("C-u", "Enter")
+	a.Sees("▎[the message was withdrawn]")
+	eventually(t, "the message is deleted", func() bool {
+		return apierrors.IsNotFound(p.c.Get(t.Context(), client.ObjectKeyFromObject(m), m))
+	})
 	a.Types("/mode Plan")
 	a.Press("Enter")
 	a.Sees("▎[the mode of the chat is now Plan]")

@@ -43,7 +43,8 @@ const RESULTS = ['MaxTokensReached', 'Interrupted', 'MaxStepsReached', 'Refused'
 function waits({ present: status }) {
   const wait = status?.wait;
   if (!wait ? !RESULTS.includes(status?.reason) || status.phase !== 'Waiting' : ELSEWHERE.includes(wait.for)) return null;
-  return el('div', { class: 'notice' }, el('p', {}, el('strong', {}, `The chat ${standing(status)}. `),
+  const words = standing(status);
+  return el('div', { class: 'notice' }, el('p', {}, el('strong', {}, `The chat ${/^\w+ed$/.test(words) ? 'is ' : ''}${words}. `),
     safe(wait?.message ?? status.message ?? '')));
 }
 
