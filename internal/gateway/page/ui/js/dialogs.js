@@ -20,13 +20,24 @@ export function dialog(title, ...content) {
   return made;
 }
 
+/** The button that closes a dialog without an answer. @param {() => HTMLDialogElement} shown @param {object} [attributes] */
+const cancelButton = (shown, attributes) => button('Cancel', () => {
+  shown().dispatchEvent(new Event('cancel'));
+  shown().close();
+}, attributes);
+
+/** Calls back once a dialog is closed, by Escape or Cancel at once: its close event comes with the next frame, which may take a while. */
+function onClose(shown, act) {
+  for (const event of ['cancel', 'close']) shown.addEventListener(event, act);
+}
+
 /** @param {string} question @param {string} yes what the button says @returns {Promise<boolean>} */
 export function confirmed(question, yes) {
   return new Promise((resolve) => {
     const shown = dialog('Are you sure?', el('p', {}, question), el('div', { class: 'row' },
       // An Enter that is held or pressed twice confirms nothing.
-      button(yes, () => { resolve(true); shown.close(); }, { class: 'danger' }), button('Cancel', () => shown.close(), { autofocus: true })));
-    shown.addEventListener('close', () => resolve(false));
+      button(yes, () => { resolve(true); shown.close(); }, { class: 'danger' }), cancelButton(() => shown, { autofocus: true })));
+    onClose(shown, () => resolve(false));
   });
 }
 
@@ -36,10 +47,10 @@ export function promptFor(title, label, value) {
     const field = el('input', { type: 'text' });
     field.value = value;
     const form = el('form', { method: 'dialog' }, el('label', {}, label, field), el('div', { class: 'row' },
-      el('button', { class: 'primary' }, 'Save'), button('Cancel', () => shown.close())));
+      el('button', { class: 'primary' }, 'Save'), cancelButton(() => shown)));
     const shown = dialog(title, form);
     form.addEventListener('submit', () => resolve(field.value));
-    shown.addEventListener('close', () => resolve(null));
+    onClose(shown, () => resolve(null));
     field.select();
   });
 }
@@ -49,10 +60,10 @@ export function chosen(title, label, yes) {
   return new Promise((resolve) => {
     const field = el('input', { type: 'checkbox' });
     const form = el('form', { method: 'dialog' }, el('label', { class: 'check' }, field, ` ${label}`), el('div', { class: 'row' },
-      el('button', { class: 'primary' }, yes), button('Cancel', () => shown.close())));
+      el('button', { class: 'primary' }, yes), cancelButton(() => shown)));
     const shown = dialog(title, form);
     form.addEventListener('submit', () => resolve(field.checked));
-    shown.addEventListener('close', () => resolve(null));
+    onClose(shown, () => resolve(null));
   });
 }
 
