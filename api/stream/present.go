@@ -63,7 +63,7 @@ type Status struct {
 	Length int64 `json:"length"`
 	// Model that answered last, or is answering.
 	Model string `json:"model,omitempty"`
-	// Mode restricts what the model may do; absent: nothing does.
+	// Mode restricts what the model may do now; absent: nothing does, or the plan is approved.
 	Mode v1beta1.ChatMode `json:"mode,omitempty"`
 	// ContextStart is the index of the first message that the model sees.
 	ContextStart int64 `json:"contextStart,omitempty"`

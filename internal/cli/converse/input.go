@@ -142,7 +142,7 @@ func (m *model) enter() tea.Cmd {
 			return nil
 		}
 	}
-	if at.call == nil {
+	if at == (target{}) {
 		m.composer.history.add(text)
 	}
 	m.notice, m.composer.target, m.composer.release = nil, target{}, nil
@@ -154,19 +154,21 @@ func (m *model) enter() tea.Cmd {
 	case at.call != nil:
 		return m.decide(*at.call, v1beta1.DecisionApprove, text)
 	case at.queued != nil:
-		return m.change(at, text, release)
+		return changeQueued(m, at, text, release)
 	case command != "":
 		return m.command(command, argument)
 	}
 	return m.send(text)
 }
 
-// change changes or withdraws a queued message, and then releases it.
-func (m *model) change(at target, text string, release func()) tea.Cmd {
-	words := "[the message was changed]"
+// changeQueued changes or withdraws a queued message, and then releases it.
+func changeQueued(m *model, at target, text string, release func()) tea.Cmd {
+	words, kept := "[the message was changed]", text
 	if strings.TrimSpace(text) == "" {
-		words = "[the message was withdrawn]"
+		text, words, kept = "", "[the message was withdrawn; arrow up shows it]", at.queued.Spec.Content
+		m.turn.withdrawn[at.queued.Name] = true
 	}
+	m.composer.history.add(kept)
 	return m.requests.add(func() outcome {
 		err := m.actions.Edit(m.ctx, at.queued, text)
 		release()
@@ -247,9 +249,7 @@ func (h *history) add(text string) {
 	if h.back > 0 && h.draft != "" {
 		h.texts = append(h.texts, h.draft)
 	}
-	if h.draft, h.back = "", 0; strings.TrimSpace(text) != "" { // A message that is withdrawn has none.
-		h.texts = append(h.texts, text)
-	}
+	h.texts, h.draft, h.back = append(h.texts, text), "", 0
 }
 
 // reset ends a recall. It returns the draft: the text of the input, unless that is a recalled one.

@@ -80,13 +80,33 @@ func TestQueuedMessageIsEdited(t *testing.T) {
 	s.press(tab, keyE, esc)
 	check.Equal(t, "input", "", strings.TrimSpace(s.composer.input.Value()))
 	s.press(tab, keyE)
-	s.composer.input.SetValue(" ")
-	s.press(enter)
-	s.shows("▎[the message was withdrawn]")
-	s.press(tab, keyE)
 	check.Equal(t, "it leaves", true, s.press(ctrlC, ctrlC, ctrlC))
-	check.Equal(t, "asked", "edit q 1  the whole\ntext!,edit q 2  ", strings.Join(s.does.asked, ","))
-	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 4), ","), strings.Join(s.does.held, ","))
+	check.Equal(t, "asked", "edit q 1  the whole\ntext!", strings.Join(s.does.asked, ","))
+	check.Equal(t, "held", strings.TrimSuffix(strings.Repeat("hold q,release q,", 3), ","), strings.Join(s.does.held, ","))
+}
+
+func TestQueuedMessageIsWithdrawn(t *testing.T) {
+	s := newScreen(t)
+	s.does.text = "the text"
+	s.takes(event(stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "q"}}}))
+	gone := outcome{name: "q", text: "the text", err: errors.New("the message was deleted")}
+	withdraw := func() {
+		s.press(tab, keyE)
+		s.composer.input.SetValue(" ")
+		s.press(enter)
+	}
+	s.does.err = errors.New("it has begun")
+	withdraw()
+	s.shows("▎kubectl chat: it has begun")
+	check.Equal(t, "input", "", s.composer.input.Value())
+	s.does.err = nil
+	withdraw()
+	s.Update(gone) // What waited for its reply.
+	s.shows("▎[the message was withdrawn; arrow up shows it]")
+	check.Equal(t, "input", "", s.composer.input.Value())
+	check.Equal(t, "asked", "edit q 1 ,edit q 2 ", strings.Join(s.does.asked, ","))
+	s.press(up)
+	check.Equal(t, "input", "the text", s.composer.input.Value())
 }
 
 // Security (an author of messages): cannot imitate or hide text in the input of a person who edits a queued message.

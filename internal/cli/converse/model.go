@@ -58,7 +58,7 @@ type model struct {
 
 func newModel(ctx context.Context, actions Chat, name string) *model {
 	m := &model{ctx: ctx, actions: actions, name: name, pane: newPane(), list: chatList{pane: newPane()},
-		composer: newComposer(), width: 80, height: 24}
+		composer: newComposer(), turn: turn{withdrawn: map[string]bool{}}, width: 80, height: 24}
 	m.layout()
 	return m
 }
@@ -194,7 +194,12 @@ func (m *model) event(e stream.Event) error {
 // finish shows what became of a request.
 func (m *model) finish(o outcome) (next tea.Cmd) {
 	next = m.requests.finish(o)
-	m.showOutcome(o)
+	if o.err != nil && o.target.queued != nil {
+		delete(m.turn.withdrawn, o.target.queued.Name) // It is still there.
+	}
+	if !m.turn.withdrawn[o.name] {
+		m.showOutcome(o)
+	}
 	switch {
 	case m.leaving && m.requests.open == 0:
 		return tea.Quit
@@ -303,19 +308,20 @@ func waitsForPerson(a *stream.RequiresAction) string {
 
 // statusLine says what the chat waits for, with its model and cost.
 func statusLine(m *model) string {
-	left, right := "connecting", ""
+	left := "connecting"
+	var facts []string
 	if now := m.transcript.chat.Status; now != nil {
-		left, right = cmp.Or(waitsForPerson(m.transcript.chat.Action), render.StatusLine(now)), now.Model
+		left = cmp.Or(waitsForPerson(m.transcript.chat.Action), render.StatusLine(now))
+		facts = append(facts, now.Model)
 		if now.Mode != "" {
-			right += " · mode " + string(now.Mode)
+			facts = append(facts, "mode "+string(now.Mode))
 		}
 	}
 	if m.lost != nil {
 		left = fmt.Sprintf("the gateway is out of reach, and is asked again until it answers: %v", m.lost)
 	}
-	if costs := render.CostLine(m.transcript.costs); costs != "" {
-		right += " · " + costs
-	}
+	facts = append(facts, render.CostLine(m.transcript.costs))
+	right := strings.Join(slices.DeleteFunc(facts, func(fact string) bool { return fact == "" }), " · ")
 	left = strings.TrimSuffix(left, ": see status.requiresAction")
 	right = clip(" "+terminal.EscapeLine(right), m.width/2)
 	left = clip(terminal.Mark+terminal.EscapeLine(m.name+": "+left), m.width-lipgloss.Width(right))

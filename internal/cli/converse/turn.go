@@ -25,6 +25,8 @@ type turn struct {
 	sent string
 	// open holds the messages that the chat has neither committed nor queued nor refused.
 	open []openMessage
+	// withdrawn holds messages that the person deletes: that they are gone is no news.
+	withdrawn map[string]bool
 	// working is true while the status has a turn under way, and stopped while the chat begins none.
 	working, stopped bool
 	// name is the message whose turn it is, or the last one was.

@@ -118,16 +118,19 @@ func unchanged(ctx context.Context, s *session, read *v1beta1.ChatMessage) (*v1b
 		return nil, fmt.Errorf("reading message %s: %w", read.Name, err)
 	}
 	if m.UID != read.UID || m.Generation != read.Generation {
-		return nil, conflictError{fmt.Sprintf("message %s was changed meanwhile, and is not edited: look at it, and edit it "+
+		return nil, conflictError{fmt.Sprintf("message %s was changed meanwhile, and stays as it is: look at it, and try it "+
 			"again", read.Name)}
 	}
 	return m, nil
 }
 
-// withdraw deletes the message, unless it was edited since it was read.
+// withdraw deletes the message, unless it was edited since it was read, or the chat has started it.
 func withdraw(ctx context.Context, s *session, read *v1beta1.ChatMessage) error {
 	for {
 		m, err := unchanged(ctx, s, read)
+		if err == nil {
+			err = checkQueued(ctx, s, read.Spec.ChatRef.Name, read.Name)
+		}
 		if err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ import (
 const maxInPlace = 700 << 10
 
 // attach adds files to a message of a chat: in place, or by the gateway those that are too large for that.
-func attach(ctx context.Context, s *session, chat string, to *v1beta1.ChatMessageSpec, paths []string) error {
-	if len(paths) == 0 {
+func attach(ctx context.Context, s *session, chat string, to *v1beta1.ChatMessageSpec, files []localFile) error {
+	if len(files) == 0 {
 		return nil
 	}
 	if to.Content != "" {
@@ -29,35 +29,41 @@ func attach(ctx context.Context, s *session, chat string, to *v1beta1.ChatMessag
 		to.Content = ""
 	}
 	room := maxInPlace
-	for _, path := range paths {
-		content, err := readFile(path)
-		if err != nil {
-			return err
-		}
-		file := &v1beta1.MessageFile{Name: filepath.Base(path), MediaType: mediaTypeOf(path, content)}
-		if size := base64.StdEncoding.EncodedLen(len(content)); size <= room {
+	for _, f := range files {
+		var err error
+		file := &v1beta1.MessageFile{Name: filepath.Base(f.path), MediaType: mediaTypeOf(f.path, f.content)}
+		if size := base64.StdEncoding.EncodedLen(len(f.content)); size <= room {
 			room -= size
-			file.Data = base64.StdEncoding.EncodeToString(content)
-		} else if file.Stored, err = upload(ctx, s, chat, content); err != nil {
-			return fmt.Errorf("uploading %s: %w", path, err)
+			file.Data = base64.StdEncoding.EncodeToString(f.content)
+		} else if file.Stored, err = upload(ctx, s, chat, f.content); err != nil {
+			return fmt.Errorf("uploading %s: %w", f.path, err)
 		}
 		to.Parts = append(to.Parts, v1beta1.MessagePart{Type: v1beta1.PartFile, File: file})
 	}
 	return nil
 }
 
-// readFile reads a file that a message can name.
-func readFile(path string) ([]byte, error) {
-	content, err := os.ReadFile(path)
-	switch {
-	case err != nil:
-		return nil, usageError{err}
-	case len(content) == 0:
-		return nil, usageError{fmt.Errorf("%s is empty", path)}
-	case len(content) > v1beta1.MaxStoredFileBytes:
-		return nil, usageError{fmt.Errorf("%s is larger than 3.5 MiB, the most that a model reads of a file", path)}
+// localFile is one that was read.
+type localFile struct {
+	path    string
+	content []byte
+}
+
+// readFiles reads files that a message can have, each once: it may be a pipe.
+func readFiles(paths []string) (files []localFile, err error) {
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		switch {
+		case err != nil:
+			return nil, usageError{err}
+		case len(content) == 0:
+			return nil, usageError{fmt.Errorf("%s is empty", path)}
+		case len(content) > v1beta1.MaxStoredFileBytes:
+			return nil, usageError{fmt.Errorf("%s is larger than 3.5 MiB, the most that a model reads of a file", path)}
+		}
+		files = append(files, localFile{path, content})
 	}
-	return content, nil
+	return files, nil
 }
 
 // mediaTypeOf is the type of a file, by its name or its first bytes.

@@ -22,6 +22,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/jsonschema"
@@ -254,6 +255,10 @@ func (no *newOptions) asks(chat *v1beta1.Chat) bool {
 // creates, since files can only be uploaded for a chat that exists.
 func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat) (created *v1beta1.Chat,
 	first func(context.Context) (string, error), err error) {
+	files, err := readFiles(no.files)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := no.check(ctx, s); err != nil {
 		return nil, nil, err
 	}
@@ -268,7 +273,7 @@ func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat
 		if len(no.files) == 0 {
 			return created.Name + plan.PromptSuffix, nil
 		}
-		if err := attach(ctx, s, created.Name, &spec, no.files); err != nil {
+		if err := attach(ctx, s, created.Name, &spec, files); err != nil {
 			return "", err
 		}
 		m, err := s.CreateMessage(ctx, created.Name, spec)
@@ -279,19 +284,18 @@ func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat
 	}, nil
 }
 
-// check refuses what would fail once the chat exists: files that cannot be attached, and names of objects
-// that do not exist.
+// check refuses names of objects that do not exist: the chat would wait for them.
 func (no *newOptions) check(ctx context.Context, s *session) error {
 	if no.storage && no.workspace == "" {
 		return usageError{errors.New("--workspace-storage is for the workspace that --workspace names")}
 	}
-	for _, path := range no.files {
-		if _, err := readFile(path); err != nil {
-			return err
-		}
+	if err := checkExists(ctx, s, "ChatClass", no.class, classes); err != nil {
+		return err
 	}
-	return cmp.Or(checkExists(ctx, s, "ChatClass", no.class, classes), checkModel(ctx, s, no.model),
-		checkExists(ctx, s, "workspace template", no.workspace, templates))
+	if err := checkModel(ctx, s, no.model); err != nil {
+		return err
+	}
+	return checkExists(ctx, s, "workspace template", no.workspace, templates)
 }
 
 // checkModel refuses the name of a ChatModelConfig that does not exist.
@@ -314,8 +318,8 @@ func checkExists(ctx context.Context, s *session, kind, name string, list finder
 	case err != nil:
 		return fmt.Errorf("looking for %s %s in namespace %s: %w", kind, name, s.Namespace, err)
 	}
-	return usageError{fmt.Errorf("namespace %s has no %s %s: there is %s", s.Namespace, kind, name,
-		cmp.Or(strings.Join(names, ", "), "none"))}
+	return cli.NotFoundError(fmt.Sprintf("namespace %s has no %s %s: there is %s", s.Namespace, kind, name,
+		cmp.Or(strings.Join(names, ", "), "none")))
 }
 
 // createChat creates a chat and shows the first reply, if there is one.

@@ -4,6 +4,8 @@
 package verbs
 
 import (
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,9 +47,9 @@ func TestNewRefusesAnUnknownWorkspaceTemplate(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	asAdmin := func(args ...string) *command { return p.start("certificate", "", append([]string{"new"}, args...)...) }
-	asAdmin("a", "--workspace", "go").exits(exitUsage, "has no workspace template go: there is none")
+	asAdmin("a", "--workspace", "go").exits(exitNotFound, "has no workspace template go: there is none")
 	p.template("shell")
-	asAdmin("a", "--workspace", "go").exits(exitUsage, "has no workspace template go: there is shell")
+	asAdmin("a", "--workspace", "go").exits(exitNotFound, "has no workspace template go: there is shell")
 	asAdmin("a", "--workspace-storage").exits(exitUsage, "--workspace names")
 	asAdmin("a", "--workspace", "shell", "--workspace-storage").succeeds()
 	chat := &v1beta1.Chat{ObjectMeta: p.meta("a")}
@@ -64,14 +66,29 @@ func TestRefusedNewCreatesNoChat(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--class=none": "has no ChatClass none: there is coder",
 		"--model=none": "has no ChatModelConfig none: there is none",
-		"--file=/none": "/none: no such file",
 	} {
-		p.start("certificate", "", "new", "refused", flag, "hello").exits(exitUsage, want)
-		p.start("certificate", "", "run", flag, "hello").exits(exitUsage, want)
+		p.start("certificate", "", "new", "refused", flag, "hello").exits(exitNotFound, want)
+		p.start("certificate", "", "run", flag, "hello").exits(exitNotFound, want)
 	}
+	p.run("new", "refused", "--file", "/none", "hello").exits(exitUsage, "/none: no such file")
 	var chats v1beta1.ChatList
 	check.OK(t, p.c.List(t.Context(), &chats, client.InNamespace(p.namespace)))
 	check.Equal(t, "chats", 1, len(chats.Items)) // that of the person
+}
+
+func TestAttachedFileMayBeAPipe(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	read, write, err := os.Pipe()
+	check.OK(t, err)
+	_, err = write.WriteString("a list")
+	check.OK(t, errors.Join(err, write.Close()))
+	path := fmt.Sprintf("/dev/fd/%d", read.Fd())
+	p.run("new", "piped", "What is this?", "--no-follow", "--file", path).succeeds()
+	check.OK(t, read.Close())
+	m := find(p, "the message has the file", &v1beta1.ChatMessageList{},
+		func(m *v1beta1.ChatMessage) bool { return m.Spec.ChatRef.Name == "piped" })
+	check.Equal(t, "file", base64.StdEncoding.EncodeToString([]byte("a list")), m.Spec.Parts[1].File.Data)
 }
 
 func TestRunWithoutTextReadsStandardInput(t *testing.T) {
@@ -95,11 +112,12 @@ func TestStandardInputFollowsText(t *testing.T) {
 		"a log\n": {[]string{"Why", "so?", "-"}, "Why so?\n\na log"},
 		"unread":  {[]string{"a", "-", "b"}, "a - b"},
 		"none":    {nil, ""},
+		"\n":      {[]string{"Why?", "-"}, ""}, // refused
 	} {
 		o := &options{}
 		o.In = strings.NewReader(stdin)
 		text, err := o.textOf(c.words)
-		check.OK(t, err)
+		check.Equal(t, "refused", stdin == "\n", err != nil)
 		check.Equal(t, stdin, c.want, text)
 	}
 }

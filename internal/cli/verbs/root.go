@@ -401,18 +401,18 @@ func exitCode(err error) int {
 		return cmp.Or(exitCodes[refused.Status], exitFailed)
 	case errors.As(err, &status):
 		return cmp.Or(exitCodes[int(status.Status().Code)], exitFailed)
-	case errors.Is(err, context.DeadlineExceeded), isUnreachable(err):
-		return exitTimedOut
 	case errors.Is(err, context.Canceled):
 		return exitStopped
+	case isTimeout(err):
+		return exitTimedOut
 	}
 	return exitFailed
 }
 
-// isUnreachable reports whether no connection could be made.
-func isUnreachable(err error) bool {
+// isTimeout reports whether no answer came in time, or no connection could be made.
+func isTimeout(err error) bool {
 	failed, ok := errors.AsType[*net.OpError](err)
-	return ok && failed.Op == "dial"
+	return errors.Is(err, context.DeadlineExceeded) || ok && (failed.Op == "dial" || failed.Op == "proxyconnect")
 }
 
 // exitCodes maps statuses of the API server and the gateway.

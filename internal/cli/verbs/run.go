@@ -33,9 +33,9 @@ func newRun(o *options) *cobra.Command {
 		Long: "Creates a Chat with the TEXT, waits for the end of the turn, and prints the text of the last " +
 			"reply. With --output-schema that is the JSON. What the chat waits for goes to standard error; at a " +
 			"terminal, you approve and deny calls there, as with send. If TEXT ends with the word -, standard " +
-			"input follows. Without a TEXT it reads standard input. The exit code tells how the turn ended. An " +
-			"answer that was cut or refused is an error. It needs a gateway only for files that are too large for " +
-			"a message.",
+			"input follows. With nothing else to ask, it reads standard input, unless that is a terminal. The " +
+			"exit code tells how the turn ended. An answer that was cut or refused is an error. It needs a " +
+			"gateway only for files that are too large for a message.",
 		Example: "  kubectl chat run --rm \"Why does node-7 not get ready?\"\n" +
 			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json \"Why does it restart?\" -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +43,7 @@ func newRun(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !no.asks(chat) && !terminal.OnTerminal(o.In) {
+			if len(args) == 0 && !no.asks(chat) && !terminal.OnTerminal(o.In) {
 				if chat.Spec.Prompt, err = o.textOf([]string{"-"}); err != nil {
 					return err
 				}

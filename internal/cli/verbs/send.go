@@ -90,7 +90,11 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 		return fmt.Errorf("chat %s is archived, and answers no messages: run %s", chat, s.command("unarchive", chat))
 	}
 	spec := so.message(text)
-	if err := attach(ctx, s, chat, &spec, so.files); err != nil {
+	files, err := readFiles(so.files)
+	if err != nil {
+		return err
+	}
+	if err := attach(ctx, s, chat, &spec, files); err != nil {
 		return err
 	}
 	create := func(ctx context.Context) (string, error) {
@@ -141,13 +145,16 @@ func (o *options) textOf(words []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the message from standard input: %w", err)
 	}
-	if len(all) > v1beta1.MaxContentBytes {
-		return "", usageError{fmt.Errorf("standard input has more than the %d bytes that a message can have",
-			v1beta1.MaxContentBytes)}
-	}
 	text := strings.TrimSuffix(string(all), "\n") // A line that a program printed.
+	if last > 0 && strings.TrimSpace(text) == "" {
+		return "", usageError{errors.New("standard input is empty: look at what writes to it, or leave out the - at the end")}
+	}
 	if last > 0 {
 		text = strings.Join(words[:last], " ") + "\n\n" + text
+	}
+	if len(text) > v1beta1.MaxContentBytes {
+		return "", usageError{fmt.Errorf("the text with standard input has more than the %d bytes that a message can have",
+			v1beta1.MaxContentBytes)}
 	}
 	return text, nil
 }

@@ -243,7 +243,7 @@ func TestConversationChangesChatAndQueue(t *testing.T) {
 	a.Press("Tab", "e")
 	a.Sees("\n▎> And then?!\n")
 	a.Press("C-u", "Enter")
-	a.Sees("▎[the message was withdrawn]")
+	a.Sees("▎[the message was withdrawn; arrow up shows it]")
 	eventually(t, "the message is deleted", func() bool {
 		return apierrors.IsNotFound(p.c.Get(t.Context(), client.ObjectKeyFromObject(m), m))
 	})
@@ -302,7 +302,7 @@ func TestQueuedMessageIsHeldAndNotOverwritten(t *testing.T) {
 	p.update(m)
 	a.Types("!")
 	a.Press("Enter")
-	a.Sees("message waits was changed meanwhile, and is not edited", "▎> And then?!")
+	a.Sees("message waits was changed meanwhile, and stays as it is", "▎> And then?!")
 	check.Equal(t, "text", "Do not delete anything!", p.content(m))
 	a.Press("C-c", "C-c", "C-c")
 	a.Ends(exitDone)

@@ -22,6 +22,13 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
+func TestStatusHasModeUntilPlanIsApproved(t *testing.T) {
+	chat := &v1beta1.Chat{Spec: v1beta1.ChatSpec{Mode: v1beta1.ModePlan}}
+	check.Equal(t, "mode", v1beta1.ModePlan, statusOf(chat).Mode)
+	chat.Status.Turn = &v1beta1.TurnStatus{PlanApproved: true}
+	check.Equal(t, "mode", "", statusOf(chat).Mode)
+}
+
 func TestRetryEventReportsFailureAndDueTime(t *testing.T) {
 	w := newWorld()
 	failed := time.Unix(1_800_000_000, 500_000_000)

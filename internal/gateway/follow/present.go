@@ -196,7 +196,7 @@ func statusOf(chat *v1beta1.Chat) stream.Status {
 		HistoryVersion: chat.Status.History.Version,
 		Length:         chat.Status.History.Length,
 		Model:          chat.Status.Model,
-		Mode:           chat.Spec.Mode,
+		Mode:           chat.EffectiveMode(),
 		ContextStart:   chat.Status.History.ContextStart,
 		Wait:           chat.Status.Wait,
 		Root:           chat.Status.Root,
