@@ -370,7 +370,7 @@ headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headla
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) MODEL_CLIENTS=$(MODEL_CLIENTS) \
-	  PATH=$(NODE)/node_modules/.bin:$$PATH $(GO_TEST) -count=1 -parallel 4 ./test/e2e/... $(E2E_FLAGS)
+	  PATH=$(NODE)/node_modules/.bin:$$PATH $(GO_TEST) -timeout=45m -count=1 -parallel 4 ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)
 
 .PHONY: test-drain

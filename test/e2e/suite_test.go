@@ -198,8 +198,9 @@ func (w *world) create(o client.Object) {
 	}
 }
 
-// patience is how long a test waits for something that makes no progress.
-const patience = 90 * time.Second
+// patience is how long a test waits for something that makes no progress, such as a program that compiles in a
+// workspace of a busy machine.
+const patience = 4 * time.Minute
 
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
