@@ -25,7 +25,7 @@ func TestIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 		phase v1beta1.ChatPhase
 		want  v1beta1.ConditionReason
 	}{
-		"nobody is at work":            {v1beta1.ChatWaiting, v1beta1.ReasonWorkspaceStopped},
+		"no chat is at work":           {v1beta1.ChatWaiting, v1beta1.ReasonWorkspaceStopped},
 		"a sub-chat is at work":        {v1beta1.ChatRunning, v1beta1.ReasonWorkspaceReady},
 		"a sub-chat waits for people":  {v1beta1.ChatRequiresAction, v1beta1.ReasonWorkspaceStopped},
 		"a sub-chat finishes its call": {v1beta1.ChatInterrupting, v1beta1.ReasonWorkspaceReady},

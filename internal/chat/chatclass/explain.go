@@ -40,8 +40,8 @@ func Explain(chat *v1beta1.Chat, class, namespace *v1beta1.ChatClass) (all []Set
 	if class != nil {
 		spec = &class.Spec
 	}
-	if chat.Spec.Mode != "" {
-		all = append(all, Setting{"mode", chat.Spec.Mode, FromChat})
+	if mode := chat.EffectiveMode(); mode != "" {
+		all = append(all, Setting{"mode", mode, FromChat})
 	}
 	if namespace != nil {
 		all = append(all, Setting{"namespacePreamble", namespace.Spec.NamespacePreamble, FromNamespaceDefault})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -295,3 +296,15 @@ func findCall(calls []v1beta1.PendingToolCall, typed string) (*v1beta1.PendingTo
 	}
 	return nil, usageError{fmt.Errorf("%q can be %s: type more of the id", typed, render.NamesOf(found))}
 }
+
+// Arguments returns the arguments of a command line. Under the name that kubectl runs to complete words of kubectl
+// chat, the program completes them.
+func Arguments(line []string) []string {
+	if name := filepath.Base(line[0]); strings.TrimSuffix(name, ".exe") == completer {
+		return append([]string{cobra.ShellCompRequestCmd}, line[1:]...)
+	}
+	return line[1:]
+}
+
+// completer is the name that kubectl runs to complete words of kubectl chat.
+const completer = "kubectl_complete-chat"

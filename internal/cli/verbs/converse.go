@@ -237,11 +237,11 @@ func (c *conversation) Hold(ctx context.Context, message *v1beta1.ChatMessage) (
 func (c *conversation) Edit(ctx context.Context, read *v1beta1.ChatMessage, text string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
-	if err := checkQueued(ctx, c.s, c.chat, read.Name); err != nil {
-		return err
-	}
 	if strings.TrimSpace(text) == "" {
 		return withdraw(ctx, c.s, read)
+	}
+	if err := checkQueued(ctx, c.s, c.chat, read.Name); err != nil {
+		return err
 	}
 	return changeMessage(ctx, c.s.printingTo(io.Discard), read, text)
 }

@@ -29,11 +29,11 @@ func newFork(o *options) *cobra.Command {
 		Long: "Creates a Chat that begins with a copy of the history of CHAT, up to the newest message or that of " +
 			"--at, and has the settings of CHAT. Nothing in the history is generated or run again. With a TEXT it " +
 			"continues at once, and the reply is shown as with send. If TEXT ends with the word -, standard input " +
-			"follows. Without a TEXT it waits for a message, unless the history ends with a message of a person " +
-			"or results of tools, which are answered again. If NAME ends with a hyphen, the API server completes " +
-			"it; without a NAME it completes CHAT-.\n\nWorkspace, service account, and MCP servers with headers " +
-			"from Secrets are not copied; a remark on standard error names them. With --copy-workspace, the chat " +
-			"has a workspace like that of CHAT, with a copy of its files, and begins when they are copied.",
+			"follows. Without a TEXT it waits for a message. A history that ends with a message of a person or " +
+			"results of tools is answered at once. If NAME ends with a hyphen, the API server completes it; " +
+			"without a NAME it completes CHAT-.\n\nWorkspace, service account, and MCP servers with headers from " +
+			"Secrets are not copied; a remark on standard error names them. With --copy-workspace, the chat has a " +
+			"workspace like that of CHAT, with a copy of its files, and begins when they are copied.",
 		Example: "  kubectl chat fork triage\n" +
 			"  kubectl chat fork triage triage-2 --at triage-5-1 --model large \"Is there another way?\"",
 		Args: cobra.MinimumNArgs(1),

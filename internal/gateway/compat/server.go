@@ -253,7 +253,7 @@ func (c *call) body(held *limit.Lease) ([]byte, error) {
 		}
 		if err != nil {
 			return nil, &refusal.Error{Status: http.StatusRequestTimeout, Reason: refusal.BadRequest,
-				Message: "a MiB of the body did not arrive within 20 seconds: send it faster, or send less"}
+				Message: "the body, or a MiB of it, did not arrive within 20 seconds: send it faster, or send less"}
 		}
 	}
 }
