@@ -4,11 +4,13 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -96,6 +98,51 @@ func TestInvalidServerIsUnavailable(t *testing.T) {
 			failsWith(t, offer(t, servers, serve(t, c.server)), c.reason, c.words)
 		})
 	}
+}
+
+// Security (a hostile MCP server): cannot end the generation pod by a message that the protocol's library does not
+// expect.
+func TestMalformedMessagesDoNotEndTheProcess(t *testing.T) {
+	honest := answering(func(method string) any {
+		switch method {
+		case "tools/list":
+			return map[string]any{"tools": []any{toolNamed("echo", nil)}}
+		case "tools/call":
+			return map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
+		}
+		return nil
+	})
+	enum := `{"type":"object","properties":{"a":{"type":"string","oneOf":[null]}}}`
+	for _, message := range []string{
+		`"method":"notifications/elicitation/complete"`, `"method":"notifications/elicitation/complete","params":null`,
+		`"id":71,"method":"elicitation/create"`, `"id":72,"method":"elicitation/create","params":null`,
+		`"id":73,"method":"elicitation/create","params":{"message":"m","requestedSchema":` + enum + `}`,
+		`"method":"notifications/progress","params":null`, `"method":"notifications/resources/updated"`,
+		`"method":"notifications/cancelled"`, `"id":74,"method":"sampling/createMessage","params":null`,
+		`"id":75,"method":"roots/list","params":null`, `"method":"notifications/message","params":null`,
+	} {
+		t.Run(message, func(t *testing.T) {
+			servers, _ := newServers(t, nil)
+			o := offer(t, servers, serve(t, preceded(honest, `{"jsonrpc":"2.0",`+message+"}")))
+			got := run(t, o, "s__echo", "{}")
+			check.OK(t, got.err)
+			check.Contains(t, got.output, "done")
+		})
+	}
+}
+
+// preceded answers calls of tools with a stream of events, in which a message comes before the answer.
+func preceded(next http.Handler, message string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorded := httptest.NewRecorder()
+		next.ServeHTTP(recorded, r)
+		if recorded.Code != http.StatusOK {
+			w.WriteHeader(recorded.Code)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: %s\n\ndata: %s\n\n", message, bytes.TrimSpace(recorded.Body.Bytes()))
+	})
 }
 
 func TestOtherHostsNeverGetHeaders(t *testing.T) {

@@ -35,6 +35,8 @@ type source struct {
 
 	mu     sync.Mutex
 	opened *session
+	// unopened is why a call of the step could not open the session: the others do not wait for the server again.
+	unopened *failure
 }
 
 // Places locate the servers whose entries have no url.
@@ -196,11 +198,15 @@ func (f *source) session(ctx context.Context) (*session, error) {
 	if f.opened != nil {
 		return f.opened, nil
 	}
+	if f.unopened != nil {
+		return nil, f.unopened
+	}
 	ctx, cancel := context.WithTimeout(ctx, f.server.ConnectTimeout())
 	defer cancel()
 	opened, err := f.servers.connect(ctx, f.endpoint, f.servers.recall(f.endpoint).client)
 	if err != nil {
 		f.servers.forget(f.endpoint)
+		f.unopened, _ = errors.AsType[*failure](err)
 		return nil, err
 	}
 	inHeaders := func(d definition) bool { return d.inHeaders }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -281,6 +282,60 @@ func TestHangingServerDelaysOnlyOneStep(t *testing.T) {
 	if asked.Load() == before {
 		t.Error("it is never asked again")
 	}
+}
+
+func TestServerThatFailsIsAskedOncePerStep(t *testing.T) {
+	var gone atomic.Bool
+	var asked atomic.Int32
+	handler := stateless(everything(t))
+	entry := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone.Load() {
+			asked.Add(1)
+			http.Error(w, "go away", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	servers, _ := newServers(t, nil)
+	o := offer(t, servers, entry)
+	gone.Store(true)
+	first := run(t, o, "s__empty", "{}")
+	before := asked.Load()
+	second := run(t, o, "s__empty", "{}")
+	check.Equal(t, "requests of the second call", 0, asked.Load()-before)
+	check.Equal(t, "its error", fmt.Sprint(first.err), fmt.Sprint(second.err))
+}
+
+func TestClosedStreamOfACallIsResumed(t *testing.T) {
+	s := newServer()
+	tool(s, "long", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		r.Extra.CloseSSEStream(sdk.CloseSSEStreamArgs{RetryAfter: time.Millisecond})
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil
+	})
+	servers, _ := newServers(t, nil)
+	entry := serve(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
+		&sdk.StreamableHTTPOptions{EventStore: sdk.NewMemoryEventStore(nil)}))
+	returns(t, offer(t, servers, entry), "s__long", "{}", "done")
+}
+
+// The protocol's library answers the ping, and waits for the answer to that.
+func TestServerThatPingsAndHangsDelaysOneStep(t *testing.T) {
+	entry := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case bytes.Contains(body, []byte(`"server/discover"`)):
+			http.Error(w, "no such method", http.StatusBadRequest)
+			return
+		case bytes.Contains(body, []byte(`"initialize"`)):
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\n")
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+	}))
+	entry.ConnectTimeoutSeconds = new(int32(1))
+	servers, _ := newServers(t, nil)
+	failsWith(t, offer(t, servers, entry), v1beta1.MCPTimedOut, "it did not answer in time")
 }
 
 func TestCallToUnavailableServerReportsReason(t *testing.T) {

@@ -24,6 +24,11 @@ const (
 	firstStateless = "2026-07-28"
 	// maxLogged is how many bytes of an error are logged.
 	maxLogged = 1 << 10
+	// maxResumed is how often in a row a stream of a server is continued without an event: servers with sessions may close
+	// a stream and let the client come back for the rest.
+	maxResumed = 3
+	// endPatience is how long a server may take to end a session.
+	endPatience = 5 * time.Second
 )
 
 // session is a connection to a server for one step of one chat. A server with sessions has one for it.
@@ -80,13 +85,13 @@ func newLine(ctx, living context.Context, e *endpoint, client *http.Client) (sdk
 		transport, l, failed := startCommand(ctx, living, e)
 		return exact{transport, func(string) {}}, l, failed
 	}
-	client, w := newWire(client, e.url, e.headers)
+	client, w := newWire(living, client, e.url, e.headers)
 	if e.server.Transport == v1beta1.MCPSSE {
 		sse := &sdk.SSEClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: int(limits.Event)}
 		return exact{sse, w.setVersion}, w, nil
 	}
 	return exact{&sdk.StreamableClientTransport{Endpoint: e.url.String(), HTTPClient: client,
-		MaxEventSize: int(limits.Event), MaxRetries: -1, DisableStandaloneSSE: true}, w.setVersion}, w, nil
+		MaxEventSize: int(limits.Event), MaxRetries: maxResumed, DisableStandaloneSSE: true}, w.setVersion}, w, nil
 }
 
 // logFailure logs a failure and returns it, unless ctx was canceled.
@@ -102,17 +107,43 @@ func (s *Servers) logFailure(ctx context.Context, e *endpoint, f *failure, err e
 // client is a client that offers servers neither roots nor a model. Only a server without sessions can wait for the
 // answers of people. Requests of others for input are declined.
 func (s *session) client() *sdk.Client {
-	return sdk.NewClient(&sdk.Implementation{Name: "parley", Version: v1beta1.GroupVersion.Version}, &sdk.ClientOptions{
+	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: v1beta1.GroupVersion.Version}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
 		}},
-		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-			s.declined.Add(1)
-			return &sdk.ElicitResult{Action: "decline"}, nil
-		},
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: s.handleProgress,
 	})
+	client.AddSendingMiddleware(contain)
+	client.AddReceivingMiddleware(contain, s.decline)
+	return client
+}
+
+// contain makes an error of a panic: what a server sends must not end the process, in whose goroutines the protocol's
+// library reads it.
+func contain(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				result, err = nil, fmt.Errorf("the message of the server cannot be handled: %v", p)
+			}
+		}()
+		return next(ctx, method, request)
+	}
+}
+
+// decline answers requests for input of people.
+func (s *session) decline(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
+		switch method {
+		case "elicitation/create":
+			s.declined.Add(1)
+			return &sdk.ElicitResult{Action: "decline"}, nil
+		case "notifications/elicitation/complete":
+			return nil, nil //nolint:nilnil // A notification has no result.
+		}
+		return next(ctx, method, request)
+	}
 }
 
 // onProgress returns a token for a call whose progress handle receives, until stop returns. handle must not block.
@@ -143,9 +174,10 @@ func (s *session) isStateless() bool {
 	return s.joined.InitializeResult().ProtocolVersion >= firstStateless
 }
 
-// close ends the session. It does not wait for the server.
+// close ends the session. It does not wait for the server, which has a moment to end its own.
 func (s *session) close() {
 	go func() {
+		defer time.AfterFunc(endPatience, func() { s.end(nil) }).Stop()
 		_ = s.joined.Close() // Its error changes nothing.
 		s.end(nil)
 	}()

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -40,7 +41,9 @@ func (e *foreignHostError) Error() string {
 
 // wire sends requests to one server only, with its headers.
 type wire struct {
-	next    http.RoundTripper
+	next http.RoundTripper
+	// living ends with the session. The protocol's library waits without a limit for the answers to some requests.
+	living  context.Context
 	home    *url.URL
 	headers http.Header
 	// status of the newest answer; 0: there was none.
@@ -51,9 +54,9 @@ type wire struct {
 	foreign atomic.Pointer[foreignHostError]
 }
 
-// newWire returns the client of a session, and its wire.
-func newWire(client *http.Client, home *url.URL, headers http.Header) (*http.Client, *wire) {
-	w := &wire{home: home, headers: headers}
+// newWire returns the client of a session, and its wire. Requests end when living does.
+func newWire(living context.Context, client *http.Client, home *url.URL, headers http.Header) (*http.Client, *wire) {
+	w := &wire{living: living, home: home, headers: headers}
 	guarded := httpguard.Guard(client, limits)
 	return httpguard.Wrap(guarded, func(next http.RoundTripper) http.RoundTripper {
 		w.next = next
@@ -77,16 +80,34 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.foreign.Store(foreign)
 		return nil, foreign
 	}
-	r = r.Clone(r.Context())
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(w.living, cancel) //nolint:contextcheck // The session's, which ends the request, too.
+	r = r.Clone(ctx)
 	if version := w.version.Load(); version != nil && r.Header.Get(versionHeader) == "" {
 		r.Header.Set(versionHeader, *version)
 	}
 	maps.Copy(r.Header, w.headers)
 	response, err := w.next.RoundTrip(r)
-	if err == nil {
-		w.status.Store(int32(response.StatusCode)) // Three digits.
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
 	}
-	return response, err
+	w.status.Store(int32(response.StatusCode)) // Three digits.
+	response.Body = &released{ReadCloser: response.Body, release: func() { stop(); cancel() }}
+	return response, nil
+}
+
+// released is a body whose request is released when it is closed.
+type released struct {
+	io.ReadCloser
+	release func()
+}
+
+// Close implements io.Closer.
+func (r *released) Close() error {
+	defer r.release()
+	return r.ReadCloser.Close()
 }
 
 // failure implements line.
