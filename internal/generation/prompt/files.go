@@ -75,6 +75,7 @@ func fileBudget(history []v1beta1.ChatMessage, fetched map[FileKey]File, d Diale
 			files[key] = f
 		}
 	}
+	d.ImageSides.limit(files)
 	return files
 }
 

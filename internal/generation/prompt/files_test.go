@@ -7,6 +7,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"image"
+	stdpng "image/png"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +97,48 @@ func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
 				want = "user see\n\n" + c.want
 			}
 			check.Equal(t, "the prompt", want, outline(prompt.Build(in)))
+		})
+	}
+}
+
+// pngOf is a PNG of a size.
+func pngOf(t *testing.T, width, height int) string {
+	t.Helper()
+	var b bytes.Buffer
+	check.OK(t, stdpng.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))))
+	return b.String()
+}
+
+const (
+	webP  = "RIFF1234WEBP"
+	lossy = webP + "VP8 1234" + "abc\x9d\x01\x2a" + "\x41\x1f\x01\x00"            // 8001 by 1
+	exact = webP + "VP8L1234" + "\x2f" + "\x40\x1f\x00\x00" + "12345678"          // 8001 by 1
+	more  = webP + "VP8X1234" + "abcd" + "\x00\x00\x00" + "\x40\x1f\x00" + "1234" // 1 by 8001
+)
+
+func TestLargeImagesAreOmittedForAnthropic(t *testing.T) {
+	const refused = "cannot be shown: it has a side of"
+	large, wide, fine := pngOf(t, 1, 8001), pngOf(t, 2001, 1), pngOf(t, 2000, 1)
+	for name, c := range map[string]struct {
+		provider v1beta1.ModelProvider
+		images   []string
+		omitted  int
+	}{
+		"one that is too large": {v1beta1.ProviderAnthropic, []string{large, wide, fine}, 1},
+		"with Bedrock":          {v1beta1.ProviderBedrock, []string{large}, 1},
+		"with another provider": {v1beta1.ProviderOpenAI, []string{large}, 0},
+		"WebP":                  {v1beta1.ProviderAnthropic, []string{lossy, exact, more, webP + "VP8 "}, 3},
+		"many images":           {v1beta1.ProviderAnthropic, append(slices.Repeat([]string{fine}, 20), wide), 1},
+		"almost as many":        {v1beta1.ProviderAnthropic, append(slices.Repeat([]string{fine}, 19), wide), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var parts []v1beta1.MessagePart
+			for _, data := range c.images {
+				parts = append(parts, inPlace("a", "image/png", data))
+			}
+			in := prompt.Input{History: []v1beta1.ChatMessage{said(v1beta1.RoleUser, parts...)},
+				Dialect: dialect(c.provider, "m")}
+			check.Equal(t, "images that are omitted", c.omitted, strings.Count(outline(prompt.Build(in)), refused))
 		})
 	}
 }

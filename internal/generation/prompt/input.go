@@ -64,6 +64,8 @@ type Dialect struct {
 	RepeatsIDs bool
 	// Images and PDFs report whether the provider takes files of these kinds.
 	Images, PDFs bool
+	// ImageSides limit the sides of images; the zero value: nothing does.
+	ImageSides ImageSides
 	// FileURLs are the media types of the files that the provider fetches from URLs.
 	FileURLs []string
 	// CacheMark goes on the messages up to which the provider caches the prompt: the system message and the last two.
@@ -79,6 +81,10 @@ type Dialect struct {
 	// takes none.
 	Replays func(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool
 }
+
+// ImageSides are the most pixels that a side of an image has, and the fewer of each image in a prompt with more than
+// Few.
+type ImageSides struct{ Most, Few, MostOfMany int }
 
 // Origin identifies the providers that can read a message back as their own. Anthropic's signatures are valid wherever
 // its models run. With OpenAI, whose encrypted reasoning is for one model, and with gateways, the origin includes the

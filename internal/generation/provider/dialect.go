@@ -21,6 +21,9 @@ import (
 // string with maximum length 40". The other protocols take 64.
 const maxChatCallID = 40
 
+// imageSides are Anthropic's, from its page on vision: it refuses a request with a larger image.
+var imageSides = prompt.ImageSides{Most: 8000, Few: 20, MostOfMany: 2000}
+
 // DialectOf is what the provider of a configuration wants of a prompt.
 func DialectOf(spec *v1beta1.ChatModelConfigSpec) prompt.Dialect {
 	d := prompt.Dialect{
@@ -33,6 +36,7 @@ func DialectOf(spec *v1beta1.ChatModelConfigSpec) prompt.Dialect {
 	switch spec.Provider {
 	case v1beta1.ProviderAnthropic, v1beta1.ProviderBedrock:
 		d.CacheMark = wire.CacheMark()
+		d.ImageSides = imageSides
 		if spec.Provider == v1beta1.ProviderAnthropic { // Bedrock has no such tools, and documents no blocks of them.
 			d.Replays = replaysTools
 		}

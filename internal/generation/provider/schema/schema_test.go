@@ -32,6 +32,24 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 			`{"type":"object","$defs":{"a":{"oneOf":[{}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`,
 			[]string{"oneOf at the top"},
 		},
+		"Anthropic wants draft 2020-12": {
+			schema.ForAnthropic,
+			`{"type":"object","properties":{"items":{"type":"array","items":[{"type":"string"},{"type":"array","items":[]}],"additionalItems":false},"d":{"default":{"items":[1]}}}}`,
+			`{"type":"object","properties":{"items":{"type":"array","prefixItems":[{"type":"string"},{"type":"array"}],"items":false},"d":{"default":{"items":[1]}}}}`,
+			nil,
+		},
+		"Anthropic takes no arguments of other names": {
+			schema.ForAnthropic,
+			`{"type":"object","properties":{"StartTime<":{},"StartTime":{},"o":{"properties":{"a<":{}}}},"required":["StartTime<","StartTime"]}`,
+			`{"type":"object","properties":{"StartTime":{},"o":{"properties":{"a<":{}}}},"required":["StartTime"]}`,
+			[]string{`argument "StartTime<", because of its name`},
+		},
+		"OpenAI wants what is in a list": {
+			schema.ForOpenAI,
+			`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":["null","array"],"items":[{"type":"string"}],"additionalItems":{}},"c":{"anyOf":[{"type":"array","items":[]}]},"type":{"enum":["array"]}}}`,
+			`{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"type":["null","array"],"items":{"anyOf":[{"type":"string"}]}},"c":{"anyOf":[{"type":"array","items":{}}]},"type":{"enum":["array"]}}}`,
+			nil,
+		},
 		"OpenAI wants properties": {schema.ForOpenAI, `{"type":"object","not":{}}`, `{"type":"object","properties":{}}`,
 			[]string{"not at the top"}},
 		"what is beside a reference goes first": {

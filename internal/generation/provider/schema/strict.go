@@ -18,8 +18,12 @@ var strictKeywords = []string{"$defs", "$ref", "additionalProperties", "anyOf", 
 // its properties as required and takes no others, and only keywords stand in it that OpenAI supports there.
 func IsStrict(whole Object) bool { return conforms(whole, strictKeywords, requiresAll) }
 
-// requiresAll reports whether an object names all of its properties as required and takes no others.
+// requiresAll reports whether an object names all of its properties as required and takes no others, and a list what is
+// in it.
 func requiresAll(s Object) bool {
+	if isList(s) && s["items"] == nil {
+		return false
+	}
 	properties, _ := s["properties"].(Object)
 	if s["type"] != "object" && properties == nil {
 		return true
