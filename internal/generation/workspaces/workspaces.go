@@ -50,6 +50,11 @@ type Workspaces struct {
 // boundPod is a pod whose agent knows the chat of its workspace.
 type boundPod struct{ pod, chat string }
 
+// answerPatience is how long a call waits for an answer, in addition to what it asks for. An agent shares the
+// processors of its node with what models run there, and a call without an answer leaves the model to find out what
+// was done.
+const answerPatience = time.Minute
+
 // maxBound limits the remembered bindings. To bind again is harmless.
 const maxBound = 1000
 
@@ -82,8 +87,9 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1beta1.Chat) (*client.Client
 	}
 	audience := protocol.Audience(w.options.Namespace, pod.UID)
 	c := client.New(client.Options{Address: pod.Address, Chat: string(root.UID), Pod: pod.UID, Transport: w.transport,
-		Token: func(ctx context.Context) (string, error) { return w.token(ctx, audience) },
-		Gone:  func(ctx context.Context) bool { return w.gone(ctx, root, pod.UID) }})
+		Timeout: answerPatience,
+		Token:   func(ctx context.Context) (string, error) { return w.token(ctx, audience) },
+		Gone:    func(ctx context.Context) bool { return w.gone(ctx, root, pod.UID) }})
 	return c, w.bind(ctx, c, boundPod{pod.UID, string(root.UID)})
 }
 
