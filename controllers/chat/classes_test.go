@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // view is a reader that knows the classes of the namespace ns, and counts how often it is asked for them.
@@ -112,6 +113,16 @@ func namesAsNewAs(t *testing.T, l *classLister, namespace, version string, messa
 		names += classes[i].Name
 	}
 	return names
+}
+
+func TestFirstStepOfForkAsksForClasses(t *testing.T) {
+	fork := chattest.Chat("f", func(c *v1beta1.Chat) {
+		c.Spec.Fork, c.Status.History.Version = &v1beta1.ForkSource{Chat: "c", Message: "m"}, 7
+	})
+	s := &scope{facts: plan.Facts{Chat: fork}}
+	check.Equal(t, "before it has replied", true, s.beginsFirstStep())
+	fork.Status.Usage.InputTokens = 1
+	check.Equal(t, "once it has", false, s.beginsFirstStep())
 }
 
 func TestCachedClassesServeChatsOlderThanLastList(t *testing.T) {

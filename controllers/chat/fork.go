@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -163,8 +164,7 @@ func (f *forker) copyFiles(ctx context.Context, source, chat *v1beta1.Chat, mess
 		for _, digest := range content.StoredFiles(m) {
 			err := f.files.Files().Copy(ctx, chat.Namespace, string(source.UID), string(chat.UID), digest)
 			if errors.Is(err, archive.ErrNotFound) {
-				return problem(v1beta1.ReasonForkSourceNotFound, "The object storage does not have file %s of chat %s: fork "+
-					"from a message before it", digest, source.Name)
+				continue // Both chats show it as missing.
 			}
 			if err != nil {
 				return err
@@ -244,13 +244,18 @@ func (f *forker) create(ctx context.Context, chat *v1beta1.Chat, messages []*v1b
 
 func (f *forker) createOne(ctx context.Context, chat *v1beta1.Chat, m *v1beta1.ChatMessage,
 ) (*v1beta1.ChatMessage, error) {
-	created := m.DeepCopy() // The answer has no status.
-	created.Generation, created.UID = 0, ""
-	err := f.client.Create(ctx, created)
+	created, err := f.createNew(ctx, m)
 	if apierrors.IsAlreadyExists(err) {
-		if err = f.live.Get(ctx, client.ObjectKeyFromObject(m), created); err == nil && !isCopy(chat, created, m) {
+		var existing v1beta1.ChatMessage
+		switch err = f.live.Get(ctx, client.ObjectKeyFromObject(m), &existing); {
+		case err != nil:
+		case !isCopy(chat, &existing, m):
 			return nil, problem(v1beta1.ReasonForkRejected, "Another message has the name %s, which the fork needs: delete it",
 				m.Name)
+		case isCurrent(&existing, m):
+			return &existing, nil
+		default:
+			created, err = f.replace(ctx, &existing, m)
 		}
 	}
 	if words := denial.Of(err, m.Name); words != "" {
@@ -260,6 +265,28 @@ func (f *forker) createOne(ctx context.Context, chat *v1beta1.Chat, m *v1beta1.C
 		return nil, fmt.Errorf("creating message %s: %w", m.Name, err)
 	}
 	return created, nil
+}
+
+func (f *forker) createNew(ctx context.Context, m *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
+	created := m.DeepCopy() // The answer has no status.
+	created.Generation, created.UID = 0, ""
+	return created, f.client.Create(ctx, created)
+}
+
+// replace creates a copy anew: the original was edited or redacted after an earlier attempt.
+func (f *forker) replace(ctx context.Context, old, m *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
+	is := client.Preconditions{UID: &old.UID, ResourceVersion: &old.ResourceVersion}
+	if err := f.client.Delete(ctx, old, is); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	return f.createNew(ctx, m)
+}
+
+// isCurrent reports whether a copy has what its original has by now.
+func isCurrent(copied, wanted *v1beta1.ChatMessage) bool {
+	redacted := v1beta1.AnnotationRedacted
+	return equality.Semantic.DeepEqual(copied.Spec, wanted.Spec) &&
+		copied.Annotations[redacted] == wanted.Annotations[redacted]
 }
 
 // isCopy reports whether the message was created for this chat, and not for an earlier one of its name.

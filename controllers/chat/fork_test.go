@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,15 @@ func TestArchivedForkCopiesNothing(t *testing.T) {
 		check.Equal(t, "when it is looked at again", ctrl.Result{}, result)
 	}
 	check.Equal(t, "writes", []string{"update status of chat"}, w.Writes()[before:])
+}
+
+func TestForkLeavesOutFilesThatAreGone(t *testing.T) {
+	source, fork := chattest.Chat("c", chattest.UID("c-uid")), chattest.Chat("f", chattest.UID("f-uid"))
+	m := chattest.User("c", "m")
+	m.Spec.Parts = []v1beta1.MessagePart{{File: &v1beta1.MessageFile{MediaType: "image/png", Stored: &v1beta1.StoredFile{
+		SHA256: strings.Repeat("a", 64), Size: 1}}}}
+	f := &forker{files: newStore(t)}
+	check.OK(t, f.copyFiles(t.Context(), source, fork, []*v1beta1.ChatMessage{m}))
 }
 
 // withoutWorkspaces is a cache that does not show workspaces yet.

@@ -49,9 +49,13 @@ func (l *classLister) readClasses(ctx context.Context, s *scope) ([]v1beta1.Chat
 }
 
 // beginsFirstStep reports whether the chat's first step may begin or is under way. A message that was taken up is the
-// first version of the history, the step that answers it the second. A prompt becomes a message within a pass.
+// first version of the history, the step that answers it the second. A prompt becomes a message within a pass. The
+// history of a fork begins with versions of its source.
 func (s *scope) beginsFirstStep() bool {
 	chat := s.facts.Chat
+	if chat.Spec.Fork != nil && chat.Status.Usage == (v1beta1.TokenUsage{}) {
+		return true
+	}
 	if chat.Status.History.Version > 0 {
 		return chat.Status.History.Version == 1
 	}

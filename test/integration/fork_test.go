@@ -251,18 +251,40 @@ func TestCopiesAreSettledBeforeTheFork(t *testing.T) {
 	}
 }
 
+func TestForkReplacesCopiesOfRedactedMessages(t *testing.T) {
+	ns := parallel(t)
+	create(t, newChat(ns, "c", ""))
+	head := turns(t, ns, 2)
+	create(t, say(ns, "f", "f-from-2"))
+	create(t, forkOf(ns, "f", head, ""))
+	eventually(t, "the other copy exists", func() bool {
+		key := client.ObjectKey{Namespace: ns, Name: "f-from-0"}
+		return cluster.Client.Get(t.Context(), key, &v1beta1.ChatMessage{}) == nil
+	})
+	redactText(t, ns, "q0")
+	remove(t, say(ns, "f", "f-from-2"))
+	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f"+head[1:], 4)
+	check.Equal(t, "copied text", "[REDACTED]", messageIn(t, ns, "f-from-0").Spec.Content)
+}
+
+// redactText replaces the text of a message.
+func redactText(t *testing.T, ns, name string) {
+	t.Helper()
+	m := messageIn(t, ns, name)
+	changed := m.Spec.DeepCopy()
+	changed.Content = "[REDACTED]"
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationRedacted, content.Redacted(m, changed))
+	m.Spec = *changed
+	check.OK(t, cluster.Client.Update(t.Context(), m))
+}
+
 func TestForkHasRedactedMessages(t *testing.T) {
 	ns := parallel(t)
 	create(t, newChat(ns, "c", "SECRET"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1beta1.ChatWaiting)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1beta1.ReasonAnswered)
-	m := messageIn(t, ns, "c-prompt")
-	changed := m.Spec.DeepCopy()
-	changed.Content = "[REDACTED]"
-	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1beta1.AnnotationRedacted, content.Redacted(m, changed))
-	m.Spec = *changed
-	check.OK(t, cluster.Client.Update(t.Context(), m))
+	redactText(t, ns, "c-prompt")
 	create(t, forkOf(ns, "f", "c-1-1", ""))
 	waitForHistory(t, ns, "f", v1beta1.ChatWaiting, "f-1-1", 2)
 	check.Equal(t, "copied text", "[REDACTED]", messageIn(t, ns, "f-from-0").Spec.Content)

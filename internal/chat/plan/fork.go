@@ -73,7 +73,16 @@ func copyName(chat *v1beta1.Chat, m *v1beta1.ChatMessage, index int) string {
 	if m.Spec.Generation != nil {
 		return attempts.Answered(m).ResultName(chat.Name)
 	}
-	return fmt.Sprintf("%s-from-%d", chat.Name, index)
+	return fmt.Sprintf("%s%d", copyPrefix(chat), index)
+}
+
+func copyPrefix(chat *v1beta1.Chat) string { return chat.Name + "-from-" }
+
+// IsUnfinishedCopy reports whether a message is a copy for a fork that does not have its history yet. The fork makes it
+// again if it is missing.
+func IsUnfinishedCopy(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
+	return chat.IsForking() && m.Annotations[v1beta1.AnnotationRestoredFrom] != "" &&
+		strings.HasPrefix(m.Name, copyPrefix(chat))
 }
 
 // copyOf is the copy of a message, with the annotations of Parley. Labels are for selectors, such as those of GitOps

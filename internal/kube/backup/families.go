@@ -138,7 +138,7 @@ func (m *member) prepare() {
 	m.messages = slices.DeleteFunc(m.messages, func(message v1beta1.ChatMessage) bool {
 		uid := history.ChatUID(&message) // That of an earlier chat of the name, if it is not empty.
 		return uid != "" && uid != string(m.chat.UID) || !message.DeletionTimestamp.IsZero() ||
-			message.Spec.Generation != nil && !kept[message.Name]
+			message.Spec.Generation != nil && !kept[message.Name] || plan.IsUnfinishedCopy(m.chat, &message)
 	})
 	slices.SortFunc(m.messages, func(a, b v1beta1.ChatMessage) int {
 		return cmp.Or(cmp.Compare(builtOn(&a), builtOn(&b)), plan.TakeOrder(m.chat, &a, &b))

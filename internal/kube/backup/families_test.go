@@ -54,6 +54,19 @@ func TestMessagesComeBeforeThoseThatFollowThem(t *testing.T) {
 	check.Equal(t, "order", []string{"c-q0", "c-q1", "note", "c-1-1", "c-3-1"}, names)
 }
 
+func TestForkWithoutHistoryIsRestoredWithoutCopies(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("f", chattest.UID("fork"), func(c *v1beta1.Chat) {
+		c.Spec.Fork = &v1beta1.ForkSource{Chat: "c", Message: "c-1-1"}
+	}))
+	copied, own := *chattest.In("ns", chattest.User("f", "f-from-0")), *chattest.In("ns", chattest.User("f", "f-from-me"))
+	copied.Annotations = map[string]string{v1beta1.AnnotationRestoredFrom: "uid"}
+	m := only(t, &Backup{Chats: []v1beta1.Chat{*chat}, Messages: []v1beta1.ChatMessage{copied, own}})
+	check.OK(t, m.err)
+	if len(m.messages) != 1 || m.messages[0].Name != "f-from-me" {
+		t.Errorf("restored are %v", m.messages)
+	}
+}
+
 func TestRedactionMakesAnotherBackup(t *testing.T) {
 	before, redacted := answered("c"), answered("c")
 	redacted.Messages[0].Annotations = map[string]string{v1beta1.AnnotationRedacted: "hash"}
