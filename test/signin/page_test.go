@@ -4,6 +4,7 @@
 package signin
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,10 +18,7 @@ func TestPersonSignsInOnThePage(t *testing.T) {
 	p := browser.Open(t, browser.Start(t, browser.AnyCertificate), s.url+"/ui/#/"+s.namespace+"/none")
 	p.Sees("#sign-in", "You are not signed in")
 	p.Click("#sign-in button", "Sign in")
-	p.Sees("label", "Username")
-	p.Type("#username", "test-user@127.0.0.1")
-	p.Type("#password", "verysecure")
-	p.Key("Enter")
+	enterAtProvider(p, "test-user@127.0.0.1")
 	p.Sees("#account", "oidc:id1")
 	p.Until("the page is where it was", `location.hash === "#/`+s.namespace+`/none"`)
 	p.Until("the namespace is listed", `document.getElementById("namespace").value === "`+s.namespace+`"`)
@@ -56,6 +54,44 @@ func TestPersonSignsInOnThePage(t *testing.T) {
 	p.Click("#account", "someone")
 	p.Click("dialog button", "Sign out")
 	p.Sees("#sign-in", "You are not signed in")
+}
+
+func TestAnotherPersonGetsNoDrafts(t *testing.T) {
+	s := startSite(t, nil)
+	s.allow()
+	p := browser.Open(t, browser.Start(t, browser.AnyCertificate), s.url+"/ui/#/"+s.namespace)
+	p.Click("#sign-in button", "Sign in")
+	enterAtProvider(p, "test-user@127.0.0.1")
+	p.Sees("#account", "oidc:id1")
+	for _, next := range []struct{ user, do string }{
+		{"oidc:id1", "location.reload()"},
+		{"oidc:id2", "location.assign('/ui/login')"},
+		{"oidc:id2", "new BroadcastChannel('parley session').postMessage('oidc:id1')"}, // Of another tab.
+	} {
+		p.Click("button", "New chat")
+		p.Clear("dialog textarea")
+		p.Type("dialog textarea", "A secret")
+		p.Do("window.old = true; document.querySelector('dialog').close(); " + next.do)
+		if strings.Contains(next.do, "login") {
+			enterAtProvider(p, "test-user2")
+		}
+		p.Until("the page has begun anew", "!window.old && document.getElementById('account')")
+		p.Sees("#account", next.user)
+		kept := "Object.keys(sessionStorage).some((key) => key.startsWith('parley.draft.'))"
+		if next.do != "location.reload()" {
+			kept = "!" + kept
+		}
+		p.Until("drafts are kept for who typed them", kept)
+		p.Do("location.hash = '#/" + s.namespace + "'")
+	}
+}
+
+// enterAtProvider signs in on the provider's page.
+func enterAtProvider(p *browser.Page, user string) {
+	p.Sees("label", "Username")
+	p.Type("#username", user)
+	p.Type("#password", "verysecure")
+	p.Key("Enter")
 }
 
 // newChat creates a chat of this name on the page.

@@ -98,6 +98,19 @@ func TestExpiredTokenIsRefreshed(t *testing.T) {
 	wants(t, "with a used refresh token", p.resume(), http.StatusUnauthorized, "sign in again")
 }
 
+func TestUnreadableKeysOfTheProviderEndNoSession(t *testing.T) {
+	idp.lifetime.Store(int64(30 * time.Second))
+	defer idp.lifetime.Store(int64(time.Hour))
+	p := startSite(t, nil).signedIn()
+	restarted := startSite(t, nil) // It has read no keys yet.
+	resume := func() answer { return p.do(http.MethodPost, restarted.url+"/ui/session", fromPage, nil) }
+	idp.keysDown.Store(true)
+	down := resume()
+	idp.keysDown.Store(false)
+	wants(t, "while the keys cannot be read", down, http.StatusServiceUnavailable, "IdentityProviderUnavailable")
+	wants(t, "once they can", resume(), http.StatusOK, "oidc:id1") // The provider takes a refresh token once.
+}
+
 func TestExpiredSessionAsksToSignInAgain(t *testing.T) {
 	s := startSite(t, func(o *signin.Options) { o.Scopes = []string{"openid"} }) // There is no refresh token.
 	p := s.signedIn()

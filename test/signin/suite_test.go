@@ -81,9 +81,9 @@ func TestMain(m *testing.M) {
 type provider struct {
 	*storage.Storage
 	server *httptest.Server
-	// lifetime is that of ID tokens, and down whether the provider answers nothing but 503.
-	lifetime atomic.Int64
-	down     atomic.Bool
+	// lifetime is that of ID tokens, down whether the provider answers nothing but 503, and keysDown whether its keys do.
+	lifetime       atomic.Int64
+	down, keysDown atomic.Bool
 	// refreshed counts refresh tokens that were used.
 	refreshed atomic.Int64
 }
@@ -97,7 +97,7 @@ func startProvider() *provider {
 	p.lifetime.Store(int64(time.Hour))
 	serve := exampleop.SetupServer(issuer, p, slog.New(slog.DiscardHandler), false)
 	p.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.down.Load() {
+		if p.down.Load() || p.keysDown.Load() && r.URL.Path == "/keys" {
 			http.Error(w, "down", http.StatusServiceUnavailable)
 			return
 		}

@@ -41,13 +41,13 @@ type flow struct {
 }
 
 // keep sends a session to the browser, in as many cookies as it needs. It fails if that is more than maxPieces.
-func (s *SignIn) keep(w http.ResponseWriter, r *http.Request, kept session) error {
+func (s *SignIn) keep(w http.ResponseWriter, kept session) error {
 	text := s.options.Keys.seal(sessionCookie, kept)
 	if len(text) > maxPieces*pieceBytes {
 		return fmt.Errorf("the tokens of the identity provider need %d bytes of cookies, and at most %d are kept: "+
 			"have it put fewer groups and claims into ID tokens", len(text), maxPieces*pieceBytes)
 	}
-	dropFrom(w, r, (len(text)+pieceBytes-1)/pieceBytes)
+	dropFrom(w, (len(text)+pieceBytes-1)/pieceBytes)
 	for i := 0; text != ""; i++ {
 		n := min(len(text), pieceBytes)
 		http.SetCookie(w, cookie(piece(i), text[:n], http.SameSiteStrictMode, 0))
@@ -69,12 +69,11 @@ func (s *SignIn) kept(r *http.Request) (found session, ok bool) {
 	return found, s.options.Keys.open(sessionCookie, text.String(), &found)
 }
 
-// dropFrom has the browser forget the pieces of a session from the nth on.
-func dropFrom(w http.ResponseWriter, r *http.Request, n int) {
+// dropFrom has the browser forget the pieces of a session from the nth on. The request does not say which it has: on
+// the way back from the provider, it comes from another site.
+func dropFrom(w http.ResponseWriter, n int) {
 	for i := n; i < maxPieces; i++ {
-		if _, err := r.Cookie(piece(i)); err == nil {
-			http.SetCookie(w, cookie(piece(i), "", http.SameSiteStrictMode, -1))
-		}
+		http.SetCookie(w, cookie(piece(i), "", http.SameSiteStrictMode, -1))
 	}
 }
 

@@ -4,11 +4,13 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -59,7 +61,9 @@ func (s *SignIn) discover(ctx context.Context) (*provider, *refusal.Error) {
 	return found, nil
 }
 
-// tokens converts the provider's answer to a session. nonce is that of the sign-in; empty for a refreshed session.
+// tokens converts the provider's answer to a session. nonce is that of the sign-in; empty for a refreshed session. If
+// the ID token cannot be verified for now, the session has the refresh token alone: the old one may no longer be
+// valid.
 func (s *SignIn) tokens(ctx context.Context, from *provider, answer *oauth2.Token, err error, nonce string) (
 	session, *refusal.Error) {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
@@ -74,8 +78,8 @@ func (s *SignIn) tokens(ctx context.Context, from *provider, answer *oauth2.Toke
 			"not help, add openid to --oidc-scopes")
 	}
 	verified, err := from.verifier.Verify(oidc.ClientContext(ctx, s.client), id)
-	if _, unreachable := errors.AsType[*url.Error](err); unreachable { // Its keys could not be read.
-		return session{}, s.unavailable(err)
+	if err != nil && strings.Contains(err.Error(), "fetching keys") { // The library keeps the text of the cause alone.
+		return session{RefreshToken: answer.RefreshToken}, s.unavailable(err)
 	}
 	if err != nil {
 		return session{}, &refusal.Error{Status: http.StatusUnauthorized, Reason: refusal.Unauthorized, Cause: err,
@@ -96,7 +100,9 @@ func (s *SignIn) refresh(ctx context.Context, old session) (session, *refusal.Er
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, s.client)
 	answer, err := from.TokenSource(ctx, &oauth2.Token{RefreshToken: old.RefreshToken}).Token()
-	return s.tokens(ctx, from, answer, err, "")
+	renewed, no := s.tokens(ctx, from, answer, err, "")
+	renewed.IDToken = cmp.Or(renewed.IDToken, old.IDToken)
+	return renewed, no
 }
 
 // logoutURL is where the provider ends its own session; empty if it does not support that.

@@ -50,8 +50,11 @@ const (
 	flowLasts = 10 * time.Minute
 	// refreshBefore is how long before its expiry an ID token is refreshed.
 	refreshBefore = time.Minute
-	// maxRequests is how many requests to the provider and about people are under way at the same time.
+	// maxRequests is how many sign-ins are under way at the same time, and how many questions of the page who its
+	// reader is: anyone can ask that with any token.
 	maxRequests = 32
+	// userTimeout bounds a question to the API server whose token it is.
+	userTimeout = 10 * time.Second
 )
 
 // Options of the sign-in. ClientSecret is empty for a public client.
@@ -78,7 +81,8 @@ type SignIn struct {
 	home        string
 	provider    atomic.Pointer[provider]
 	discovering singleflight.Group
-	requests    limit.Limiter
+	// requests and questions limit what is under way: questions who someone is, and all else.
+	requests, questions limit.Limiter
 }
 
 // New makes a SignIn. It does not ask the provider, so that a gateway starts without it.
@@ -91,7 +95,7 @@ func New(o Options) (*SignIn, error) {
 		return nil, fmt.Errorf("the client must not be named %s: tokens of this audience can only listen", o.ClientID)
 	}
 	return &SignIn{options: o, home: strings.TrimSuffix(o.RedirectURL, CallbackPath) + page.Path,
-		requests: limit.New(maxRequests),
+		requests: limit.New(maxRequests), questions: limit.New(maxRequests),
 		// A redirect would take the client's secret elsewhere.
 		client: &http.Client{Transport: o.Transport, Timeout: providerTimeout, CheckRedirect: httpguard.Stay}}, nil
 }
@@ -133,11 +137,15 @@ func (s *SignIn) Register(mux *http.ServeMux, refused func(context.Context, *ref
 // limited serves a request, unless too many are under way.
 func (s *SignIn) limited(serve func(http.ResponseWriter, *http.Request) *refusal.Error, w http.ResponseWriter,
 	r *http.Request) *refusal.Error {
-	if !s.requests.TryAcquire(1) {
+	slots := s.requests
+	if r.URL.Path == whoAmIPath {
+		slots = s.questions
+	}
+	if !slots.TryAcquire(1) {
 		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull, RetryAfter: time.Second,
 			Message: "too many people sign in at the same time: try again"}
 	}
-	defer s.requests.Release(1)
+	defer slots.Release(1)
 	return serve(w, r)
 }
 
@@ -208,7 +216,7 @@ func (s *SignIn) callback(w http.ResponseWriter, r *http.Request) *refusal.Error
 	if _, no := s.userOf(ctx, got.IDToken); no != nil {
 		return no
 	}
-	if err := s.keep(w, r, got); err != nil {
+	if err := s.keep(w, got); err != nil {
 		return &refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden, Message: err.Error()}
 	}
 	redirect(w, page.Path+f.At)
@@ -244,11 +252,14 @@ func (s *SignIn) resume(w http.ResponseWriter, r *http.Request) *refusal.Error {
 		return unauthenticated("the session has expired: sign in again")
 	}
 	renewed, no := s.refresh(r.Context(), found)
-	if no != nil {
+	if no != nil && renewed.RefreshToken == "" {
 		return no
 	}
-	if err := s.keep(w, r, renewed); err != nil {
+	if err := s.keep(w, renewed); err != nil {
 		return unauthenticated("%v", err)
+	}
+	if no != nil {
+		return no
 	}
 	return s.answerUser(w, r, renewed.IDToken)
 }
@@ -273,6 +284,8 @@ func (s *SignIn) answerUser(w http.ResponseWriter, r *http.Request, bearer strin
 
 // userOf is the owner of a token. Only the API server knows whether it accepts the token.
 func (s *SignIn) userOf(ctx context.Context, bearer string) (apiclient.User, *refusal.Error) {
+	ctx, cancel := context.WithTimeout(ctx, userTimeout)
+	defer cancel()
 	user, err := s.options.Callers.WhoAmI(rest.WithToken(ctx, bearer))
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -296,7 +309,7 @@ func (s *SignIn) logout(w http.ResponseWriter, r *http.Request) *refusal.Error {
 	if found, ok := s.kept(r); ok {
 		to = s.logoutURL(r.Context(), found)
 	}
-	dropFrom(w, r, 0)
+	dropFrom(w, 0)
 	if to == "" {
 		to = page.Path
 	}

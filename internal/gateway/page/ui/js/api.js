@@ -21,6 +21,8 @@ export class Refusal extends Error {
   }
 }
 
+const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
 let onUnauthorized = () => {};
 
 /** @param {(message: string) => void} tell is called when the credential is refused */
@@ -46,7 +48,7 @@ export async function refusalOf(answer, shown) {
  * @returns {Promise<Response>}
  */
 async function request(method, path, body, type = 'application/json') {
-  for (;;) {
+  for (let pause = 0; ; pause = Math.min(Math.max(pause * 2, 1000), 15000)) {
     const renewal = another();
     const shown = identity();
     let answer;
@@ -64,6 +66,7 @@ async function request(method, path, body, type = 'application/json') {
     const no = await refusalOf(answer, shown);
     if (no.status !== 401) throw no;
     await renewal;
+    if (pause) await wait(pause); // Servers may not agree on a credential.
   }
 }
 
@@ -93,8 +96,6 @@ export async function bytes(path) {
 
 /** @param {string} chat @param {{sha256: string}} stored */
 export const download = (chat, { sha256 }) => bytes(`${chat}/files/${segment(sha256)}`);
-
-const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /**
  * Creates something with a name of its own, until it is known to exist. Whoever does not know whether it has arrived

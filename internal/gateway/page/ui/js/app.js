@@ -17,7 +17,7 @@ import { runClock } from './notices.js';
 import { Notifier, setUpNotifications } from './notify.js';
 import { isPinned } from './pins.js';
 import { Search } from './search.js';
-import { begin, hasToken, known, remember, resume, signInAtProvider, signOut, use, whoAmI } from './session.js';
+import { begin, enter, hasToken, known, remember, resume, signInAtProvider, signOut, whoAmI } from './session.js';
 import { plain } from './text.js';
 import { themes } from './theme.js';
 import { Usage } from './usage.js';
@@ -289,7 +289,7 @@ async function unknown(message) {
     warn(`${message}. What you typed stays here: copy it before you close this tab.`);
     return;
   }
-  const given = (token, keep) => { use(token, keep); authenticated(); };
+  const given = async (token, keep) => { await enter(token, keep); authenticated(); };
   if (login === 'token') {
     warn(SIGNED_OUT);
     signIn(message, given);
@@ -318,9 +318,10 @@ async function start() {
   login = found.login;
   whenUnauthorized(unknown);
   document.body.classList.toggle('signed-out', !known());
-  if (!known()) unknown(found.refused || (login === 'link' ? 'This page is opened by the link that kubectl chat ui prints: run it again'
-    : 'Use a token that the cluster’s API server accepts. It decides what you may see and do.'));
   if (known()) authenticated();
+  // Nothing is done before it is known for whom.
+  else await unknown(found.refused || (login === 'link' ? 'This page is opened by the link that kubectl chat ui prints: run it again'
+    : 'Use a token that the cluster’s API server accepts. It decides what you may see and do.'));
   const { namespace, chat } = place();
   if (!namespace && found.place.namespace) {
     history.replaceState(null, '', address(found.place.namespace, found.place.chat));

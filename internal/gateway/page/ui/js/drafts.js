@@ -28,6 +28,18 @@ export function keep(key, text) {
   }
 }
 
+/** Forgets all that was typed in this tab. */
+export function discard() {
+  memory.clear();
+  try {
+    for (const key of Object.keys(sessionStorage)) {
+      if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
+    }
+  } catch {
+    // As above.
+  }
+}
+
 /** Lets a field begin with its draft, and keep it. @param {HTMLInputElement|HTMLTextAreaElement} field @param {string} key */
 export function kept(field, key) {
   field.value = draft(key) || field.value;

@@ -5,7 +5,10 @@
 // the gateway people paste a token, which is kept in memory only unless they want otherwise, or sign in at an OpenID
 // provider. Then the gateway keeps a session in cookies that no script can read.
 
+import { discard } from './drafts.js';
+
 const KEY = 'parley.key';
+const USER = 'parley.user';
 const PLACE = 'parley.place';
 
 /** Marks requests of the page: the gateway reads the cookies of no others. */
@@ -16,6 +19,37 @@ let resumed = false;
 let renewed = () => {};
 /** @type {Promise<void>} */
 let renewal = new Promise((resolve) => { renewed = resolve; });
+
+/** Who has signed in: drafts and unsent messages of this tab are this person's. */
+let user = stored(USER);
+
+/** Tabs tell each other who has signed in, because the cookies are those of all. */
+const tabs = new BroadcastChannel('parley session');
+tabs.onmessage = ({ data }) => { if (user && !hasToken()) identify(data); };
+
+/**
+ * Notes who has signed in. If that is somebody else than before, the page begins anew, so that nothing that waits is done
+ * in the name of another.
+ * @param {string} username
+ * @returns {boolean} whether it begins anew
+ */
+function identify(username) {
+  const before = user;
+  user = username;
+  try {
+    sessionStorage.setItem(USER, username);
+  } catch {
+    // Storage may be forbidden. Then a reload forgets drafts, too.
+  }
+  if (!before || before === username) return false;
+  discard();
+  window.addEventListener('pagehide', discard);
+  window.addEventListener('beforeunload', (event) => event.stopImmediatePropagation(), { capture: true }); // It asks nothing.
+  location.reload();
+  return true;
+}
+
+const never = () => new Promise(() => {});
 
 /** @returns {Object<string, string>} the headers that authenticate, another object after each renewal */
 export function identity() {
@@ -41,8 +75,15 @@ function renew(next) {
   renewal = new Promise((resolve) => { renewed = resolve; });
 }
 
+/** @param {string} token that somebody has entered @param {boolean} keep beyond a reload of this tab */
+export async function enter(token, keep) {
+  const who = user ? await whoAmI({ Authorization: `Bearer ${token}` }) : null;
+  if (who && identify(who.username)) await never();
+  use(token, keep);
+}
+
 /** @param {string} token @param {boolean} keep beyond a reload of this tab */
-export function use(token, keep) {
+function use(token, keep) {
   try {
     if (keep) sessionStorage.setItem(KEY, token);
     else sessionStorage.removeItem(KEY);
@@ -66,6 +107,9 @@ export async function resume(waiting) {
     resumed = Boolean(answer?.ok);
     if (resumed) {
       forget();
+      const { username } = await answer.json();
+      if (identify(username)) await never();
+      tabs.postMessage(username);
       renew({ ...OF_PAGE });
       return '';
     }
@@ -76,9 +120,9 @@ export async function resume(waiting) {
   }
 }
 
-function forget() {
+function forget(name = KEY) {
   try {
-    sessionStorage.removeItem(KEY);
+    sessionStorage.removeItem(name);
   } catch {
     // As above.
   }
@@ -91,12 +135,16 @@ export function signInAtProvider() {
 }
 
 /** @returns {Promise<{username: string, groups: string[]}|null>} who has signed in, if the gateway knows */
-export async function whoAmI() {
-  const answer = await fetch('whoami', { headers: identity() }).catch(() => null);
+export async function whoAmI(shown = identity()) {
+  const answer = await fetch('whoami', { headers: shown }).catch(() => null);
   return answer?.ok ? answer.json() : null;
 }
 
 export function signOut() {
+  window.addEventListener('pagehide', () => {
+    discard();
+    forget(USER);
+  });
   if (!hasToken()) {
     location.assign('logout');
     return;
