@@ -84,8 +84,8 @@ func TestForkMayCopyTheWorkspaceOfItsClass(t *testing.T) {
 	s.chat("triage", user(0, "Why?"), assistant(1, text("Because.")), status("Waiting", "Answered", 2, nil))
 	s.answer("GET "+chats+"/triage", http.StatusOK, fields{"spec": fields{"prompt": "Why?"}, "status": fields{
 		"history": fields{"head": "m-1"}, "chatClass": fields{"name": "coder"}}})
-	s.answer("GET "+strings.TrimSuffix(chats, "/chats")+"/configurations/chatclasses/coder", http.StatusOK, fields{
-		"spec": fields{"defaults": fields{"workspace": fields{"podTemplateRef": fields{"name": "go", "storage": fields{}}}}}})
+	s.answer("GET "+strings.TrimSuffix(chats, "/chats")+"/configurations/chatclasses/coder", http.StatusOK, fields{"object": fields{
+		"spec": fields{"defaults": fields{"workspace": fields{"podTemplateRef": fields{"name": "go", "storage": fields{}}}}}}})
 	s.forks(s.opened(t), copyFiles, `{"fork":{"chat":"triage","message":"m-1","workspace":"Copy"}}`)
 }
 

@@ -367,3 +367,16 @@ func TestOlderMessagesComeWhenSomebodyLooksForThem(t *testing.T) {
 	p.Sees("article", "An older question.")
 	p.Sees("article", "An older answer.")
 }
+
+func TestReadersGetOlderMessagesFromTheStream(t *testing.T) {
+	s := newStage(t)
+	newest := []event{user(200, "The newest question."), status("Waiting", "Answered", 201, nil)}
+	s.tell(chats+"/triage/stream?last=200", newest...)
+	older := []event{user(198, "An older question."), assistant(199, text("An older answer."))}
+	s.chat("triage", append(older, newest...)...)
+	s.answer("GET "+chats+"/triage/messages", http.StatusForbidden, refusal("Forbidden", "you may not read messages"))
+	p := s.opened(t)
+	p.Sees("article", "An older question.")
+	p.Sees("article", "The newest question.")
+	p.Gone(".toast", "cannot be read")
+}

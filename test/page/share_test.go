@@ -95,6 +95,12 @@ func TestShareDialogKeepsChangesOfOthers(t *testing.T) {
 	p.Click("#menu button", "Share")
 	p.Click("dialog button", "Copy link")
 	p.Until("the link is copied", "window.copied === location.origin + '/ui/#/demo/triage'")
+	p.Do("document.querySelector('dialog select').value = 'ServiceAccount'")
+	p.Type("dialog input", "bot")
+	p.Click("dialog button", "Add")
+	p.Sees("dialog [role=alert]", "ServiceAccount bot of namespace prod, no end is a reader: remove it first, "+
+		"or add yours as User system:serviceaccount:demo:bot.")
+	p.Clear("dialog input")
 	p.Click(".readers li:last-child button", "Remove")
 	s.answer("GET "+chats+"/triage", http.StatusOK, shared(3, "", jane, bot, ops))
 	p.Click("dialog button", "Save")

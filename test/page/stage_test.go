@@ -31,7 +31,7 @@ type stage struct {
 
 	mu      sync.Mutex
 	changed chan struct{}
-	// stories are the events of a stream, by its path.
+	// stories are the events of a stream, by its path, with its query if it has those alone.
 	stories map[string][]string
 	// cut ends the streams that are open.
 	cut chan struct{}
@@ -172,7 +172,10 @@ func (s *stage) open(ctx context.Context, at, lastEventID string) (*http.Respons
 		defer func() { _ = in.Close() }()
 		for {
 			s.mu.Lock()
-			story, changed := s.stories[path], s.changed
+			story, changed := s.stories[at], s.changed
+			if story == nil {
+				story = s.stories[path]
+			}
 			s.mu.Unlock()
 			if next < len(story) {
 				if _, err := in.Write([]byte(strings.Join(story[next:], ""))); err != nil {

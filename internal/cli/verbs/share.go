@@ -4,6 +4,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,12 @@ func newShare(o *options) *cobra.Command {
 			"the verb share on chats (ClusterRole parley-chat-admin).",
 		Example: "  kubectl chat share triage --with user:jane --for 24h\n  kubectl chat share triage --list",
 		Args:    cobra.ExactArgs(1),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd.Flags().Changed("for")); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
 		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
 			return f.run(ctx, s, args[0])
 		}, forms...),
@@ -49,9 +56,6 @@ func newShare(o *options) *cobra.Command {
 }
 
 func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
-	if err := f.check(); err != nil {
-		return usageError{err}
-	}
 	var chat *v1beta1.Chat
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // The status changes all the time.
 		chat, err = f.change(ctx, s, name)
@@ -78,7 +82,7 @@ func (f *shareOptions) change(ctx context.Context, s *session, name string) (*v1
 	if err != nil || len(f.with)+len(f.remove) == 0 {
 		return chat, err
 	}
-	sharing, err := f.apply(chat.Spec.Sharing)
+	sharing, err := f.apply(chat.Spec.Sharing, chat.Namespace)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -91,44 +95,59 @@ func (f *shareOptions) change(ctx context.Context, s *session, name string) (*v1
 	return chat, nil
 }
 
-func (f *shareOptions) check() error {
-	if f.lasts > 0 && len(f.with) == 0 {
+// check refuses flags that do not fit together. hasEnd is true if --for is given.
+func (f *shareOptions) check(hasEnd bool) error {
+	if hasEnd && len(f.with) == 0 {
 		return errors.New("--for is the time of the readers of --with: name them")
 	}
 	if !f.list && len(f.with)+len(f.remove) == 0 {
 		return errors.New("name readers by --with or --remove, or use --list")
 	}
-	if f.lasts < 0 { // Without an end, which is what zero means, is the opposite of what it says.
-		return fmt.Errorf("--for is %s: it must not be negative", &f.lasts)
+	if hasEnd && f.lasts <= 0 {
+		return fmt.Errorf("--for is %s: it must be positive; without --for, access has no end", &f.lasts)
 	}
 	return nil
 }
 
-// apply adds and removes readers. One who is there already gets the new end, and the new namespace: the API takes one
-// entry for a kind and a name.
-func (f *shareOptions) apply(sharing []v1beta1.ChatShare) ([]v1beta1.ChatShare, error) {
+// apply adds and removes readers of a chat in a namespace. One who is there already gets the new end. The API takes one
+// entry for a kind and a name, so that a service account must not replace that of another namespace.
+func (f *shareOptions) apply(sharing []v1beta1.ChatShare, namespace string) ([]v1beta1.ChatShare, error) {
 	for i, text := range slices.Concat(f.remove, f.with) {
 		reader, err := readerOf(text)
 		if err != nil {
 			return nil, err
 		}
-		adds := i >= len(f.remove)
-		before := len(sharing)
-		sharing = slices.DeleteFunc(slices.Clone(sharing), func(r v1beta1.ChatShare) bool {
-			return r.Kind == reader.Kind && r.Name == reader.Name && (adds || r.Namespace == reader.Namespace)
+		at := slices.IndexFunc(sharing, func(r v1beta1.ChatShare) bool {
+			return r.Kind == reader.Kind && r.Name == reader.Name
 		})
-		if !adds && len(sharing) == before {
+		adds := i >= len(f.remove)
+		wanted, there := cmp.Or(reader.Namespace, namespace), ""
+		if at >= 0 {
+			there = cmp.Or(sharing[at].Namespace, namespace)
+		}
+		switch {
+		case there == wanted:
+			sharing = slices.Delete(slices.Clone(sharing), at, at+1)
+		case !adds:
 			return nil, fmt.Errorf("the chat is not shared with %s: --list prints the readers", text)
+		case there != "":
+			return nil, fmt.Errorf("the chat is shared with the service account %s of namespace %s, and has one reader of "+
+				"each name: remove that one, or name yours as user:system:serviceaccount:%s:%s", reader.Name, there, wanted,
+				reader.Name)
 		}
-		if !adds {
-			continue
+		if adds {
+			sharing = append(sharing, f.until(reader))
 		}
-		if f.lasts > 0 {
-			reader.Until = &metav1.Time{Time: time.Now().Add(time.Duration(f.lasts))}
-		}
-		sharing = append(sharing, reader)
 	}
 	return sharing, nil
+}
+
+// until gives a reader the end of --for.
+func (f *shareOptions) until(reader v1beta1.ChatShare) v1beta1.ChatShare {
+	if f.lasts > 0 {
+		reader.Until = &metav1.Time{Time: time.Now().Add(time.Duration(f.lasts))}
+	}
+	return reader
 }
 
 func readerOf(text string) (v1beta1.ChatShare, error) {

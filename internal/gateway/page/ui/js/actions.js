@@ -79,7 +79,7 @@ export class ChatActions {
   async classWorkspace(name) {
     if (!name) return undefined;
     const path = `${inNamespace(this.namespace)}/configurations/chatclasses/${encodeURIComponent(name)}`;
-    return (await ask('GET', path).catch(() => null))?.spec?.defaults?.workspace;
+    return (await ask('GET', path).catch(() => null))?.object?.spec?.defaults?.workspace;
   }
 
   /** @returns {Promise<boolean>} whether the chat is deleted */

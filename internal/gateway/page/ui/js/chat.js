@@ -56,13 +56,24 @@ export class ChatView {
       fork: () => this.fork(), failed: tell, upload: (bytes) => upload(ofChat(namespace, chat), bytes) });
     this.drawPresent = () => this.#drawPresent();
     this.drawLive = () => { if (!this.closed && this.story.whole) this.transcript.syncLive(this.story); };
-    this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {
-      begin: () => this.story.connected(),
+    this.#follow(`?last=${LAST}`);
+    ask('GET', `${inNamespace(namespace)}/modelconfigs`).then((found) => this.composer.models(found.modelConfigs), () => {});
+    onFrame(this.drawPresent);
+  }
+
+  /** @param {string} from where the stream begins; empty: at the first message */
+  #follow(from) {
+    this.from = from;
+    let anew = !from;
+    this.stop = follow(`${ofChat(this.namespace, this.chat)}/stream${from}`, {
+      begin: () => {
+        this.story.connected();
+        if (anew) this.story.apply({ name: 'history_reset' }); // What is shown stays until all is there.
+        anew = false;
+      },
       events: (list) => this.#events(list),
       state: (state, why) => this.#state(state, why),
     });
-    ask('GET', `${inNamespace(namespace)}/modelconfigs`).then((found) => this.composer.models(found.modelConfigs), () => {});
-    onFrame(this.drawPresent);
   }
 
   close() {
@@ -176,7 +187,12 @@ export class ChatView {
       if (!this.closed) this.transcript.sync(this.story);
       return true;
     } catch (no) {
-      this.tell(`Earlier messages cannot be read: ${no.message}`);
+      if (no.status === 403 && this.from && !this.closed) { // Readers of a shared chat have nothing but its stream.
+        this.stop();
+        this.#follow('');
+      } else if (no.status !== 403) {
+        this.tell(`Earlier messages cannot be read: ${no.message}`);
+      }
       return false;
     }
   }

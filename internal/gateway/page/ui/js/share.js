@@ -47,7 +47,12 @@ export class Share {
     const [kind, name, period] = [this.kind.value, this.name.value.trim(), Number(this.period.value)];
     // Without milliseconds, as the API server returns it.
     const until = period && { until: new Date(Date.now() + period).toISOString().replace(/\.\d+/, '') };
-    this.readers = [...this.readers.filter((one) => one.kind !== kind || one.name !== name), { kind, name, ...until }];
+    const there = this.readers.find((one) => one.kind === kind && one.name === name);
+    if ((there?.namespace ?? this.namespace) !== this.namespace) { // The API has one reader of each kind and name.
+      this.failure.textContent = `${this.#describe(there)} is a reader: remove it first, or add yours as User system:serviceaccount:${this.namespace}:${name}.`;
+      return;
+    }
+    this.readers = [...this.readers.filter((one) => one !== there), { kind, name, ...until }];
     this.name.value = this.failure.textContent = '';
     this.#draw();
     this.name.focus();

@@ -94,7 +94,7 @@ export function follow(path, hear) {
   }
 
   async function run() {
-    for (let pause = 500; !ended.signal.aborted;) {
+    for (let pause = 500, refused = 0; !ended.signal.aborted;) {
       const renewal = another();
       const began = Date.now();
       const why = await once();
@@ -102,8 +102,11 @@ export function follow(path, hear) {
       if (why?.status === 401) {
         hear.state('lost', why);
         await renewal;
+        await rest(Math.min(refused, 15000)); // Servers may not agree on a credential.
+        refused = Math.max(refused * 2, 1000);
         continue;
       }
+      refused = 0;
       if (why?.status && !why.passes) {
         hear.state('refused', why);
         return;
