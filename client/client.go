@@ -73,13 +73,18 @@ func (n Namespace) path(words ...string) (string, error) {
 	return "/v1beta1/namespaces/" + strings.Join(words, "/"), nil
 }
 
+// bounded gives a context a deadline, unless it has one.
+func bounded(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, most)
+}
+
 // do makes a request and reads its answer, both as JSON. A nil in has no body, and a nil out is not read.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, operationTimeout)
-		defer cancel()
-	}
+	ctx, cancel := bounded(ctx, operationTimeout)
+	defer cancel()
 	var body io.Reader
 	header := http.Header{}
 	if in != nil {

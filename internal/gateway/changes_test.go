@@ -219,7 +219,8 @@ func TestCopiesOfFilesNeedTheRight(t *testing.T) {
 	}
 	check.OK(t, put(writer, "empty", 0))
 	for words, err := range map[string]error{"may not get workspaces/files": err,
-		"may not update workspaces/files": put(reader, "b", 1), "is a directory": put(writer, "app", 1),
+		"parley-chat-admin":          put(reader, "b", 1),
+		"is a directory":             put(writer, "app", 1),
 		"leads out of the directory": put(writer, "../b", 1), "too large": put(writer, "b", 16<<20+1)} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("got %v, not %q", err, words)

@@ -79,9 +79,12 @@ type copying struct {
 	namespace client.Namespace
 	chat      string
 	failed    int
-	// written is the name of the last file that was written here.
-	written string
+	// last is the file of the last entry, if it was written here.
+	last pending
 }
+
+// pending is a file that takes its name when the next entry of the archive does not say that its content is wrong.
+type pending struct{ name, temporary string }
 
 // leaveOut reports a file that is not copied.
 func (c *copying) leaveOut(name, why string) {
@@ -203,27 +206,50 @@ func (c *copying) extractAll(archive *tar.Reader, target string) error {
 		c.extract(root, name, header, archive)
 	}
 	if !errors.Is(err, io.EOF) {
+		c.discard(root)
 		return fmt.Errorf("the copy is not complete: %w", err)
 	}
+	c.complete(root)
 	return nil
+}
+
+// complete names the last file.
+func (c *copying) complete(root *os.Root) {
+	if c.last.name == "" {
+		return
+	}
+	if err := root.Rename(c.last.temporary, c.last.name); err != nil {
+		c.fail(c.last.name, err)
+		_ = root.Remove(c.last.temporary) // There is an error already.
+	}
+	c.last = pending{}
+}
+
+// discard removes the last file. One that had its name stays.
+func (c *copying) discard(root *os.Root) {
+	if c.last.name != "" {
+		_ = root.Remove(c.last.temporary) // There is an error already.
+	}
+	c.last = pending{}
 }
 
 // extract writes one entry of an archive.
 func (c *copying) extract(root *os.Root, to string, header *tar.Header, content io.Reader) {
+	why := header.PAXRecords[client.ArchiveError]
+	if why != "" && c.last.name == to { // The agent has read a part of it, and sent zeros for the others.
+		c.discard(root)
+	}
+	c.complete(root)
 	var err error
-	switch why := header.PAXRecords[client.ArchiveError]; {
+	switch {
 	case why != "":
 		err = errors.New(why)
-		if c.written == to { // The agent has read a part of it, and sent zeros for the others.
-			err = errors.Join(err, root.Remove(to))
-		}
 	case isSparse(header):
 		err = errors.New("it is a sparse file")
 	case header.Typeflag == tar.TypeDir:
 		err = root.MkdirAll(to, 0o777)
 	case header.Typeflag == tar.TypeReg:
-		c.written = to
-		err = writeFile(root, to, fs.FileMode(header.Mode)&0o111|0o666, content)
+		c.last, err = writeFile(root, to, fs.FileMode(header.Mode)&0o111|0o666, content)
 	default:
 		c.leaveOut(to, "it is a link to "+header.Linkname)
 	}
@@ -232,21 +258,19 @@ func (c *copying) extract(root *os.Root, to string, header *tar.Header, content 
 	}
 }
 
-// writeFile writes a file as a whole: one that was there stays if the content breaks off.
-func writeFile(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
-	unfinished := path.Join(path.Dir(name), ".copy-"+rand.Text())
-	file, err := root.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+// writeFile writes the content for a name next to what has that name. It leaves nothing if the content breaks off.
+func writeFile(root *os.Root, name string, mode fs.FileMode, content io.Reader) (pending, error) {
+	temporary := path.Join(path.Dir(name), ".copy-"+rand.Text())
+	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return err
+		return pending{}, err
 	}
 	_, err = io.Copy(file, content)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = root.Rename(unfinished, name)
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = root.Remove(temporary) // There is an error already.
+		return pending{}, err
 	}
-	if err != nil {
-		_ = root.Remove(unfinished) // There is an error already.
-	}
-	return err
+	return pending{name: name, temporary: temporary}, nil
 }
 
 func (c *copying) toWorkspace(ctx context.Context, source, target string) error {

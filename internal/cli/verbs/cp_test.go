@@ -95,6 +95,8 @@ func TestCpCopiesFromTheWorkspace(t *testing.T) {
 	run("triage:app", "-").exits(exitUsage, "only a regular file")
 	run("triage:shrunk.log", "-").exits(exitFailed, "It has become shorter.")
 	run("triage:shrunk.log", dir).exits(exitFailed, "1 file could not be copied")
+	check.OK(t, os.WriteFile(filepath.Join(dir, "whole.log"), []byte("whole"), 0o600))
+	run("triage:shrunk.log", filepath.Join(dir, "whole.log")).exits(exitFailed, "1 file could not be copied")
 	run("chat/triage:app/run.sh", filepath.Join(dir, "new/name")).shows("")
 	run("triage:app/", filepath.Join(dir, "copy")).shows("", "Not copied: link: it is a link to /etc/passwd")
 	run("triage:app", dir).succeeds()
@@ -121,7 +123,7 @@ func TestCpCopiesFromTheWorkspace(t *testing.T) {
 		found[name] = fmt.Sprintf("%t %s", info.Mode()&0o100 != 0, content)
 		return err
 	}))
-	check.Equal(t, "files", map[string]string{"run.sh": "true #!/bin/sh\n", "made/run.sh": "true #!/bin/sh\n", "kept/a": "false old", "new/name": "true #!/bin/sh\n",
+	check.Equal(t, "files", map[string]string{"run.sh": "true #!/bin/sh\n", "made/run.sh": "true #!/bin/sh\n", "kept/a": "false old", "whole.log": "false whole", "new/name": "true #!/bin/sh\n",
 		"copy/a": "false A", "copy/sub/b": "false B", "app/a": "false A", "app/sub/b": "false B", "in/bad/last": "false L"},
 		found)
 }

@@ -94,7 +94,11 @@ func (w workspaces) ask(ctx context.Context, in *OfChat, verb, subresource strin
 	}
 	right := apiclient.ResourceAttributes{Verb: verb, Resource: "workspaces", Subresource: subresource,
 		Namespace: in.Namespace, Name: chat.Name}
-	if err := may(ctx, w.api.client, right, "parley-chat-user"); err != nil {
+	role := "parley-chat-user"
+	if verb == "update" {
+		role = "parley-chat-admin"
+	}
+	if err := may(ctx, w.api.client, right, role); err != nil {
 		return err
 	}
 	pod, err := w.pod(ctx, chat)
