@@ -97,6 +97,11 @@ func TestStreamWithoutUsageOmitsUsageChunk(t *testing.T) {
 	}
 }
 
+func TestStreamOfRefusalHasItsText(t *testing.T) {
+	sent := streamed(t, false, turn.End{Outcome: turn.Completed, Reply: v1beta1.ReplyRefused})
+	check.Contains(t, sent[len(sent)-2], `"refusal":"I look.\n\nAnd again."`)
+}
+
 func TestAFailedTurnIsAnError(t *testing.T) {
 	end := turn.End{Outcome: turn.Failed, Error: &stream.Error{
 		Reason: v1beta1.ErrorBudgetReached, Message: "It is spent."}}

@@ -67,6 +67,8 @@ func (s *Stream) Send(e turn.Event) error {
 		return s.open(e.Block)
 	case turn.BlockDelta:
 		return s.grow(e.Block.Kind, e.Text)
+	case turn.BlockEnd:
+		s.answer.Blocks = append(s.answer.Blocks, *e.Block)
 	case turn.AnswerEnd:
 		return s.end(e.End)
 	}
