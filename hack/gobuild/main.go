@@ -6,7 +6,7 @@
 //	gobuild [flags] -- [flags of go build] [packages]
 //
 //	-label TEXT             what the lines begin with
-//	-after DURATION         how long what follows the builds takes a core of the reference machine
+//	-after DURATION         how long what follows the builds takes
 //	-plan FILE              two builds share an estimate through this file: the first writes it, the second removes it
 //	-then DIR=PACKAGE,...   makes this the first of the two, and says what the second compiles, in the module in DIR
 //

@@ -24,7 +24,7 @@ const (
 	// mostBytes limits the size that counts: what is larger has tables.
 	mostBytes = 3_000_000
 	// perLinked is what linking a program takes for each of its dependencies.
-	perLinked = 5e-3
+	perLinked = 1.6e-3
 )
 
 // enough is the part of the work after which a plan knows the machine's speed: before, it predicts nothing.
@@ -38,13 +38,14 @@ type plan struct {
 	Costs map[string]float64 `json:"costs"`
 	// Compiled are the packages that are done.
 	Compiled map[string]bool `json:"compiled"`
-	// After is the cost of what follows the builds.
-	After float64 `json:"after"`
+	// After is how long what follows the builds takes: it waits more than it computes, so that the speed of the machine
+	// does not matter.
+	After time.Duration `json:"after"`
 }
 
-// newPlan is a plan without packages, for what takes a core of the reference machine that long after the builds.
+// newPlan is a plan without packages, for what takes that long after the builds.
 func newPlan(began time.Time, after time.Duration) *plan {
-	return &plan{Began: began, Costs: map[string]float64{}, Compiled: map[string]bool{}, After: after.Seconds()}
+	return &plan{Began: began, Costs: map[string]float64{}, Compiled: map[string]bool{}, After: after}
 }
 
 // add adds a package. A package that several builds need is compiled once.
@@ -82,7 +83,7 @@ func (p *plan) left(now time.Time) (time.Duration, bool) {
 	if done == 0 || done < enough*total {
 		return 0, false
 	}
-	return time.Duration(float64(now.Sub(p.Began)) * (total - done + p.After) / done), true
+	return time.Duration(float64(now.Sub(p.Began))*(total-done)/done) + p.After, true
 }
 
 // String is how far the plan is.
