@@ -239,10 +239,9 @@ verify: ## Check that generated files and go.mod are fresh.
 	hack/verify.sh
 
 .PHONY: lint
-lint: ## Run the linters, "go vet" among them, on every module.
+lint: ## Run the linters, "go vet" among them, on every module whose tests are in CI. The targets of the others run them there.
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
-	cd test/archive && $(GOLANGCI_LINT) run
 	cd test/signin && $(GOLANGCI_LINT) run
 	cd test/gitops && $(GOLANGCI_LINT) run
 	cd test/dashboards && $(GOLANGCI_LINT) run
@@ -256,7 +255,7 @@ PACKAGES ?=
 # compiled before: without garbage collection, which the tests would inherit, the compiler needs a seventh less time.
 # The linters have compiled what is tested without the race detector.
 go_test = packages=$$($(TESTPLAN) $(1) $(PACKAGES)); [ -z "$$packages" ] || { \
-  $(if $(filter unit-race integration,$(1)),GOGC=off GOMEMLIMIT=2GiB CGO_ENABLED=1 go list -race -test -export -deps $$packages >/dev/null && )$(2) $$packages; }
+  $(if $(filter unit-race integration,$(1)),GOGC=off GOMEMLIMIT=3GiB CGO_ENABLED=1 go list -race -test -export -deps $$packages >/dev/null && )$(2) $$packages; }
 
 # Some packages wait for a minute, without work: others are tested meanwhile.
 .PHONY: test-unit
@@ -334,7 +333,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 
 .PHONY: test-archive
 test-archive: envtest-assets ## Archive chats to an S3 server that verifies signatures and checksums. A module of its own. Not in CI.
-	cd test/archive && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+	cd test/archive && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: test-signin
 test-signin: setup-tests envtest-assets ## Sign in to the page with a real OpenID provider. A module of its own.
