@@ -39,6 +39,13 @@ func startChromium(t testing.TB, o options) *chromium {
 	if o.anyCertificate {
 		flags = append(flags, chromedp.IgnoreCertErrors)
 	}
+	// A browser that is killed leaves files in the folder for temporary files.
+	temporary, err := os.MkdirTemp("", "chromium-") //nolint:usetesting // Its children may still write: that fails then.
+	if err != nil {
+		t.Fatalf("making a folder for chromium: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
+	flags = append(flags, chromedp.Env("TMPDIR="+temporary))
 	allocated, end := chromedp.NewExecAllocator(context.Background(), flags...)
 	t.Cleanup(end)
 	ctx, cancel := chromedp.NewContext(allocated)
