@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 # Nothing here lives long: collecting garbage takes a seventh of the time of the compiler.
 export GOGC=off GOMEMLIMIT=3GiB
 fresh=$(mktemp -d)
-trap 'rm -rf "$fresh"' EXIT
+trap 'kill "${modules:-}" 2>/dev/null || true; rm -rf "$fresh"' EXIT
 cp -r api config "$fresh/"
 # With empty caches this waits for downloads. What is compiled meanwhile needs the processors.
 check_modules() {

@@ -273,7 +273,7 @@ func (f *forker) createNew(ctx context.Context, m *v1beta1.ChatMessage) (*v1beta
 	return created, f.client.Create(ctx, created)
 }
 
-// replace creates a copy anew: the original was edited or redacted after an earlier attempt.
+// replace deletes an outdated copy and creates the current one: the original was edited or redacted since.
 func (f *forker) replace(ctx context.Context, old, m *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
 	is := client.Preconditions{UID: &old.UID, ResourceVersion: &old.ResourceVersion}
 	if err := f.client.Delete(ctx, old, is); client.IgnoreNotFound(err) != nil {

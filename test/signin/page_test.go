@@ -75,7 +75,7 @@ func TestAnotherPersonGetsNoDrafts(t *testing.T) {
 		if strings.Contains(next.do, "login") {
 			enterAtProvider(p, "test-user2")
 		}
-		p.Until("the page has begun anew", "!window.old && document.getElementById('account')")
+		p.Until("the page has reloaded", "!window.old && document.getElementById('account')")
 		p.Sees("#account", next.user)
 		kept := "Object.keys(sessionStorage).some((key) => key.startsWith('parley.draft.'))"
 		if next.do != "location.reload()" {

@@ -28,10 +28,10 @@ const tabs = new BroadcastChannel('parley session');
 tabs.onmessage = ({ data }) => { if (user && !hasToken()) identify(data); };
 
 /**
- * Notes who has signed in. If that is somebody else than before, the page begins anew, so that nothing that waits is done
- * in the name of another.
+ * Notes who has signed in. If that is somebody else than before, the page reloads, so that nothing that waits is done in the
+ * name of another.
  * @param {string} username
- * @returns {boolean} whether it begins anew
+ * @returns {boolean} whether the page reloads
  */
 function identify(username) {
   const before = user;
