@@ -122,14 +122,13 @@ func (w *wire) failure(_ context.Context, err error, notes *httpguard.Notes, sec
 		return fail(v1beta1.MCPResponseInvalid, "its answer has more than %d bytes", oversized.Limit)
 	}
 	status := int(w.status.Load())
-	answered := fmt.Sprintf("it answered %d %s", status, http.StatusText(status))
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return fail(v1beta1.MCPAccessDenied, "%s", answered)
+		return statusFailure(status)
 	case errors.Is(err, context.DeadlineExceeded):
 		return timedOut("it did not answer in time")
 	case status >= http.StatusBadRequest:
-		return fail(v1beta1.MCPConnectionFailed, "%s", answered)
+		return statusFailure(status)
 	}
 	if words := networkProblem(err); words != "" {
 		return fail(v1beta1.MCPConnectionFailed, "%s", words)
@@ -137,7 +136,7 @@ func (w *wire) failure(_ context.Context, err error, notes *httpguard.Notes, sec
 	if message := serverMessage(err); message != "" {
 		return fail(v1beta1.MCPResponseInvalid, "it answered: %s", scrubLine(message, secrets))
 	}
-	return fail(v1beta1.MCPResponseInvalid, "its answer is not of the Model Context Protocol")
+	return errNoProtocol
 }
 
 // hostFailure is a failure because of the host of a request; nil if it is none.

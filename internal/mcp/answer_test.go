@@ -1,0 +1,83 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/test/kit/check"
+)
+
+func TestInvalidAnswerFailsItsCallOnly(t *testing.T) {
+	long := strings.Repeat("x", 5<<20)
+	for name, c := range map[string]struct {
+		status             int
+		kind, body, reason string
+	}{
+		"forbidden":          {http.StatusForbidden, "text/html", "<html>", "it answered 403 Forbidden"},
+		"unavailable":        {http.StatusServiceUnavailable, "text/plain", "later", "it answered 503 Service Unavailable"},
+		"too many requests":  {http.StatusTooManyRequests, "application/json", `{"error":{"message":"m"}}`, "it answered 429"},
+		"an error":           {http.StatusInternalServerError, "application/json", "null", "it answered 500"},
+		"no such page":       {http.StatusNotFound, "text/html", "<html>", "it answered 404 Not Found"},
+		"accepted":           {http.StatusAccepted, "", "", "not of the Model Context Protocol"},
+		"a page":             {http.StatusOK, "text/html", "<html>", "not of the Model Context Protocol"},
+		"other JSON":         {http.StatusOK, "application/json; charset=utf-8", `{"ok":true}`, "not of the Model Context Protocol"},
+		"too long JSON":      {http.StatusOK, "application/json", long, "its answer has more than"},
+		"too long event":     {http.StatusOK, "text/event-stream", "data: " + long, "its answer has more than"},
+		"an empty stream":    {http.StatusOK, "text/event-stream", "", "not of the Model Context Protocol"},
+		"an error in JSON":   {http.StatusBadRequest, "application/json", refusal, "refused the call: no such city"},
+		"an error, accepted": {http.StatusOK, "application/json", refusal, "refused the call: no such city"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began, release := make(chan struct{}), make(chan struct{})
+			honest := answering(func(method string) any {
+				switch method {
+				case "tools/list":
+					return map[string]any{"tools": []any{toolNamed("echo", nil)}}
+				case "tools/call":
+					return map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
+				}
+				return nil
+			})
+			servers, _ := newServers(t, nil)
+			o := offer(t, servers, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				switch {
+				case bytes.Contains(body, []byte(`"as":"slow"`)):
+					close(began)
+					<-release
+				case bytes.Contains(body, []byte(`"as":"invalid"`)):
+					w.Header().Set("Content-Type", c.kind)
+					w.WriteHeader(c.status)
+					fmt.Fprint(w, strings.Replace(c.body, "ID", idOf(body), 1))
+					return
+				}
+				honest.ServeHTTP(w, r)
+			})))
+			slow := make(chan ran, 1)
+			go func() { slow <- run(t, o, "s__echo", `{"as":"slow"}`) }()
+			<-began
+			check.Contains(t, fmt.Sprint(run(t, o, "s__echo", `{"as":"invalid"}`).err), c.reason)
+			returns(t, o, "s__echo", "{}", "done")
+			close(release)
+			check.OK(t, (<-slow).err)
+		})
+	}
+}
+
+// refusal is an error of the protocol for the request ID.
+const refusal = `{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"no such city"}}`
+
+// idOf is the id of a request, as JSON.
+func idOf(body []byte) string {
+	_, after, _ := bytes.Cut(body, []byte(`"id":`))
+	id, _, _ := bytes.Cut(after, []byte(","))
+	return string(bytes.Trim(id, "}"))
+}
