@@ -114,7 +114,7 @@ func (r *reply) candidate(c *candidate) {
 func (r *reply) part(part *genai.Part) {
 	switch {
 	case part.FunctionCall != nil:
-		call := wire.Call{ID: part.FunctionCall.ID, Name: part.FunctionCall.Name}
+		call := wire.Call{ID: part.FunctionCall.ID, Name: toolName(part.FunctionCall.Name)}
 		if part.ThoughtSignature != nil {
 			call.State = &wire.State{Signature: base64.StdEncoding.EncodeToString(part.ThoughtSignature)}
 		}

@@ -74,7 +74,7 @@ func (b *body) instruct(system *genai.Content, gemma bool) {
 	}
 }
 
-// parts are what Google reads of a part of the prompt. names are those of the tools of calls, by the ids of the calls.
+// parts are what Google reads of a part of the prompt. names are those of the functions of calls, by the ids of calls.
 func (p *protocol) parts(part fantasy.MessagePart, names map[string]string) []*genai.Part {
 	switch part := part.(type) {
 	case fantasy.TextPart:
@@ -87,8 +87,9 @@ func (p *protocol) parts(part fantasy.MessagePart, names map[string]string) []*g
 		}
 		return []*genai.Part{genai.NewPartFromBytes(part.Data, part.MediaType)}
 	case fantasy.ToolCallPart:
-		names[part.ToolCallID] = part.ToolName
-		call := &genai.FunctionCall{ID: part.ToolCallID, Name: part.ToolName}
+		name := functionName(part.ToolName)
+		names[part.ToolCallID] = name
+		call := &genai.FunctionCall{ID: part.ToolCallID, Name: name}
 		_ = decode([]byte(part.Input), &call.Args) // What is no object is no argument.
 		return []*genai.Part{{FunctionCall: call}}
 	case fantasy.ToolResultPart:

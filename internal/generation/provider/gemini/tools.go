@@ -5,7 +5,9 @@ package gemini
 
 import (
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"charm.land/fantasy"
 	"google.golang.org/genai"
@@ -23,6 +25,25 @@ var ownTools = []struct {
 	{wire.CodeExecution, genai.Tool{CodeExecution: &genai.ToolCodeExecution{}}},
 }
 
+// noFunctionName matches what is prefixed with _ to be the name of a function.
+var noFunctionName = regexp.MustCompile(`^_*[^A-Za-z_]`)
+
+// functionName is the name of a tool as Google takes it: a name of a function begins with a letter or _.
+func functionName(tool string) string {
+	if noFunctionName.MatchString(tool) {
+		return "_" + tool
+	}
+	return tool
+}
+
+// toolName is the tool whose functionName is that.
+func toolName(function string) string {
+	if tool, prefixed := strings.CutPrefix(function, "_"); prefixed && noFunctionName.MatchString(tool) {
+		return tool
+	}
+	return function
+}
+
 // offer writes the tools of the call.
 func (p *protocol) offer(b *body, call *fantasy.Call) []fantasy.CallWarning {
 	functions, warnings := wire.Functions(call, schema.ForGemini)
@@ -30,7 +51,7 @@ func (p *protocol) offer(b *body, call *fantasy.Call) []fantasy.CallWarning {
 		declared := &genai.Tool{}
 		for _, f := range functions {
 			declared.FunctionDeclarations = append(declared.FunctionDeclarations,
-				&genai.FunctionDeclaration{Name: f.Name, Description: f.Description, ParametersJsonSchema: f.Schema})
+				&genai.FunctionDeclaration{Name: functionName(f.Name), Description: f.Description, ParametersJsonSchema: f.Schema})
 		}
 		b.Tools = append(b.Tools, declared)
 	}
@@ -70,7 +91,7 @@ func toolConfig(choice *fantasy.ToolChoice, functions, showsOwnCalls bool) *gena
 			f.Mode = genai.FunctionCallingConfigModeNone
 		case fantasy.ToolChoiceRequired:
 		default:
-			f.AllowedFunctionNames = []string{string(*choice)}
+			f.AllowedFunctionNames = []string{functionName(string(*choice))}
 		}
 		c.FunctionCallingConfig = f
 	}
