@@ -218,7 +218,7 @@ func (b *backend) checkNew(ctx context.Context, r *turn.Request, chat *v1beta1.C
 	if found, err := b.findEqual(ctx, message); err != nil || found != nil {
 		return found, err
 	}
-	if err := checkResults(chat, n.Results); err != nil {
+	if err := checkResults(chat, n.ResultsFor(chat)); err != nil {
 		return nil, err
 	}
 	return nil, b.checkSettings(ctx, r, chat, message)

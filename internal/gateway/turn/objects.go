@@ -95,7 +95,7 @@ func (r *Request) Message(chat *v1beta1.Chat, name, hash string) *v1beta1.ChatMe
 		spec.History = Prior(r.Items)
 		m = compose.Message(r.Namespace, chat.Name, name, spec)
 	case len(n.Results) > 0:
-		m = compose.Results(r.Namespace, chat.Name, name, n.Results)
+		m = compose.Results(r.Namespace, chat.Name, name, n.ResultsFor(chat))
 	default:
 		m = compose.Message(r.Namespace, chat.Name, name, r.userMessage(chat, n))
 	}

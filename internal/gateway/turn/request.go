@@ -89,6 +89,9 @@ type News struct {
 	// Parts of the new message, and Results of calls, by their ids in the chat.
 	Parts   []v1beta1.MessagePart
 	Results []v1beta1.ToolResult
+	// Earlier are results before the last reply or call: of earlier steps, or of the newest one if the client sends each
+	// result behind its own call.
+	Earlier []v1beta1.ToolResult
 	// Resent is whether the client has resent replies of the model.
 	Resent bool
 	// Chat is the name of the chat that made the calls of the conversation; empty if there are none, or unknown ones.
@@ -105,9 +108,8 @@ func (r *Request) News() News {
 			instructions = append(instructions, item.Text)
 		case User:
 			n.Parts = append(n.Parts, item.Parts...)
-		case Reply:
-			n.Parts, n.Results, n.Resent = nil, nil, true
-		case ToolCall:
+		case Reply, ToolCall:
+			n.Earlier = append(n.Earlier, n.Results...)
 			n.Parts, n.Results, n.Resent = nil, nil, true
 			n.localID(item.Call)
 		case ToolResult:
@@ -117,6 +119,20 @@ func (r *Request) News() News {
 	}
 	n.Instructions = strings.Join(instructions, "\n\n")
 	return n
+}
+
+// ResultsFor are the results that are sent to the chat: those behind the last call, and earlier ones that it waits for.
+// Some models give calls of several steps the same id: the last result is that of the newest.
+func (n *News) ResultsFor(chat *v1beta1.Chat) (results []v1beta1.ToolResult) {
+	pending, all := PendingCalls(chat), slices.Concat(n.Earlier, n.Results)
+	for i := range n.Earlier {
+		id := all[i].ID
+		isSame := func(later v1beta1.ToolResult) bool { return later.ID == id }
+		if slices.Contains(pending, id) && !slices.ContainsFunc(all[i+1:], isSame) {
+			results = append(results, all[i])
+		}
+	}
+	return append(results, n.Results...)
 }
 
 // WithoutResults is the request without results of calls. Its message interrupts, so that the model answers both at

@@ -37,15 +37,38 @@ func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
 			returned("c1_chat-x", "rain"), returned("c2_chat-x", `{"sun": 1}`)},
 			turn.News{Resent: true, Chat: "chat-x", Results: []v1beta1.ToolResult{{ID: "c1", Output: `"rain"`},
 				{ID: "c2", Output: `{"sun": 1}`}}}},
+		"a result behind each call": {[]turn.Item{said("Hi."), called("c1_chat-x"), returned("c1_chat-x", "1"),
+			called("c2_chat-x"), returned("c2_chat-x", "2")},
+			turn.News{Resent: true, Chat: "chat-x", Earlier: []v1beta1.ToolResult{{ID: "c1", Output: "1"}},
+				Results: []v1beta1.ToolResult{{ID: "c2", Output: "2"}}}},
 		"an earlier call leads to the chat": {[]turn.Item{said("Hi."), called("c1_chat-x"),
 			returned("c1_chat-x", "rain"), replied, said("And?")},
-			turn.News{Resent: true, Chat: "chat-x", Parts: []v1beta1.MessagePart{text("And?")}}},
+			turn.News{Resent: true, Chat: "chat-x", Parts: []v1beta1.MessagePart{text("And?")},
+				Earlier: []v1beta1.ToolResult{{ID: "c1", Output: `"rain"`}}}},
 		"nothing behind the reply": {[]turn.Item{said("Hi."), replied}, turn.News{Resent: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := turn.Request{Items: c.items}
 			check.Equal(t, "news", c.want, r.News())
 		})
+	}
+}
+
+func TestResultsBehindTheirCallsAreSentTogether(t *testing.T) {
+	r := turn.Request{Items: []turn.Item{called("c1"), returned("c1", "1"), called("c3"), returned("c3", "old"),
+		called("c2"), returned("c2", "2"), {Kind: turn.Reply}, called("c3"), returned("c3", "3")}}
+	for pending, want := range map[string][]v1beta1.ToolResult{
+		"c3":    {{ID: "c3", Output: "3"}},
+		"c2 c3": {{ID: "c2", Output: "2"}, {ID: "c3", Output: "3"}},
+	} {
+		chat := chattest.Chat("c")
+		chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{}
+		for id := range strings.FieldsSeq(pending) {
+			chat.Status.RequiresAction.ToolCalls = append(chat.Status.RequiresAction.ToolCalls,
+				v1beta1.PendingToolCall{ID: id, Kind: v1beta1.RequiresClient})
+		}
+		n := r.News()
+		check.Equal(t, pending, want, n.ResultsFor(chat))
 	}
 }
 
