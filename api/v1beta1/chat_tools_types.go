@@ -91,6 +91,10 @@ func (t *ChatTools) StoppedBy(results []ToolResult) string {
 	return ""
 }
 
+// MaxToolDescription is the maximum length of ClientTool.description, in characters. Coding agents describe a shell in
+// more than 10,000.
+const MaxToolDescription = 16384
+
 // ClientTool is a tool that a client of the chat runs.
 type ClientTool struct {
 	// name that the model calls.
@@ -102,7 +106,7 @@ type ClientTool struct {
 	Name string `json:"name"`
 
 	// description tells the model what the tool does and when to call it.
-	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	Description string `json:"description,omitempty"`
 

@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -213,6 +214,10 @@ func mistyped() map[string]write {
 		"a client's tool": {chatter, "", creates(chat(func(s *v1beta1.ChatSpec) {
 			s.Tools = &v1beta1.ChatTools{Client: []v1beta1.ClientTool{{Name: "open ticket"}}}
 		})), "the name of a tool has letters, digits, _ and - only, such as open_ticket"},
+		"a client's tool at length": {chatter, "", creates(chat(func(s *v1beta1.ChatSpec) {
+			s.Tools = &v1beta1.ChatTools{Client: []v1beta1.ClientTool{{Name: "a",
+				Description: strings.Repeat("é", v1beta1.MaxToolDescription+1)}}}
+		})), fmt.Sprintf("description: Too long: may not be more than %d", v1beta1.MaxToolDescription)},
 		"a pattern of tools": {chatter, "", creates(chat(func(s *v1beta1.ChatSpec) {
 			s.Tools = &v1beta1.ChatTools{ToolPolicy: v1beta1.ToolPolicy{Deny: []v1beta1.ToolPattern{"*_file"}}}
 		})), "with at most one * at the end, such as read_file, github__* or *"},

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -73,9 +74,6 @@ func withoutQuery(url string) string {
 	return before
 }
 
-// maxDescription is the most characters of a tool's description.
-const maxDescription = 4096
-
 // KindFunction is the type of a tool that its client runs.
 const KindFunction = "function"
 
@@ -115,8 +113,9 @@ func Tools[T any](offered []T, of func(*T) (kind string, f *Function), omitted m
 
 func (f *Function) tool(param string) (v1beta1.ClientTool, error) {
 	tool := v1beta1.ClientTool{Name: f.Name, Description: f.Description}
-	if len([]rune(f.Description)) > maxDescription {
-		return tool, Invalid(param, "the description of function %s has more than %d characters", f.Name, maxDescription)
+	if utf8.RuneCountInString(f.Description) > v1beta1.MaxToolDescription {
+		return tool, Invalid(param, "the description of function %s has more than %d characters", f.Name,
+			v1beta1.MaxToolDescription)
 	}
 	if IsSet(f.Parameters) {
 		var object map[string]any

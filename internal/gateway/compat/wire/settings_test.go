@@ -6,6 +6,7 @@ package wire_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,6 +26,16 @@ func refuses(t *testing.T, err error, field, part string) {
 		!strings.Contains(no.Message, part) {
 		t.Errorf("refused with %+v", err)
 	}
+}
+
+func TestToolDescriptionsHaveTheLimitOfTheAPI(t *testing.T) {
+	function := func(f *wire.Function) (string, *wire.Function) { return wire.KindFunction, f }
+	longest := strings.Repeat("é", v1beta1.MaxToolDescription)
+	got, err := wire.Tools([]wire.Function{{Name: "a", Description: longest}}, function, nil)
+	check.OK(t, err)
+	check.Equal(t, "tools", []v1beta1.ClientTool{{Name: "a", Description: longest}}, got)
+	_, err = wire.Tools([]wire.Function{{Name: "a", Description: longest + "x"}}, function, nil)
+	check.Contains(t, fmt.Sprint(err), "function a has more than 16384 characters")
 }
 
 func TestFormatsBecomeOutputs(t *testing.T) {
