@@ -80,6 +80,7 @@ func TestChangedFiles(t *testing.T) {
 		"hack/mcp-everything/package.json": {"test-e2e", "test/e2e", ""},
 		"hack/model-clients/ai.mjs":        {"test-e2e", "test/e2e", ""},
 		"hack/agent-sandbox/go.mod":        {"test-e2e test-unit verify", "test/e2e hack/versions", ""},
+		"test/archive/go.mod":              {"test-archive test-unit verify", "hack/versions", ""},
 		"hack/tools/go.mod":                {"lint test-unit verify", "hack/versions", ""},
 		"hack/verify.sh":                   {"verify", "", ""},
 		"hack/demo.sh":                     {"", "", ""},

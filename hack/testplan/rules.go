@@ -63,6 +63,9 @@ var rules = []rule{
 	{"hack/model-clients", []string{endToEnd}},
 	{"hack/node", []string{endToEnd}},
 
+	// The module that is not in CI.
+	{"test/archive", []string{verify, archive}},
+
 	// What "make release-test" tests.
 	{"charts", nil},
 	{"config/pods", nil},

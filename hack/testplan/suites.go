@@ -22,6 +22,7 @@ const (
 	endToEnd    = "test-e2e"
 	soak        = "soak-short"
 	headlamp    = "headlamp"
+	archive     = "test-archive"
 )
 
 // makeTest are the targets of "make test", in its order.
