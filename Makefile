@@ -21,6 +21,8 @@ export TOOLCHAIN_IMAGE ?= parley.dev/toolchain:dev
 export MCP_IMAGE ?= parley.dev/mcp-everything:dev
 PROGRAMS := manager generator relay gateway workspace-agent
 TEST_PROGRAMS := scripted-model bench
+KUBECTL_CHAT := ./cmd/kubectl-chat
+ON_LINUX := $(filter Linux,$(shell uname -s))
 IMAGE_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS)) $(addprefix ./test/,$(TEST_PROGRAMS))
 
 include hack/cluster.mk
@@ -63,7 +65,7 @@ help: ## List the targets.
 
 # The build of Parley shows the time that the cluster's programs take, too.
 demo: export BUILD_PLAN := $(STATE)/build-plan.json
-demo: BUILD_AHEAD = $(if $(ON_NODE),$(addprefix -plan=$(BUILD_PLAN) -after=50s -then=$(CLUSTER_SRC)/binaries=,$(CLUSTER_MISSING)))
+demo: BUILD_AHEAD = $(if $(ON_NODE),$(addprefix -plan=$(BUILD_PLAN) -after=40s -then=$(CLUSTER_SRC)/binaries=,$(CLUSTER_MISSING)))
 
 .PHONY: demo
 demo: demo-hint on-cluster ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and USE_CURRENT_CONTEXT=1.
@@ -92,8 +94,8 @@ setup-tests: ## Install those that the tests need, too: a browser, Node and npm.
 build: ## Build the programs of the image, for Linux, and kubectl chat, for this system, into bin/.
 	@mkdir -p $(BIN)
 	@go build -o $(BIN)/ ./hack/gobuild
-	@GOOS=linux $(BIN)/gobuild -label=build $(BUILD_AHEAD) -- -ldflags=-s -o=$(BIN)/ $(IMAGE_PACKAGES)
-	@$(GO_BUILD) -o $(BIN)/ ./cmd/kubectl-chat
+	@GOOS=linux $(BIN)/gobuild -label=build $(BUILD_AHEAD) -- -ldflags=-s -o=$(BIN)/ $(IMAGE_PACKAGES) $(if $(ON_LINUX),$(KUBECTL_CHAT))
+	@$(if $(ON_LINUX),,$(GO_BUILD) -o $(BIN)/ $(KUBECTL_CHAT))
 
 .PHONY: image
 image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.

@@ -96,7 +96,7 @@ func environment() []string {
 // load is the plan of the build before this one, or a new one.
 func (o options) load(ctx context.Context) (*plan, error) {
 	if o.plan != "" && o.then == "" {
-		if p, err := loadPlan(o.plan); p != nil || err != nil {
+		if p, err := loadPlan(o.plan, time.Now()); p != nil || err != nil {
 			return p, err
 		}
 	}

@@ -41,6 +41,10 @@ type plan struct {
 	// After is how long what follows the builds takes: it waits more than it computes, so that the speed of the machine
 	// does not matter.
 	After time.Duration `json:"after"`
+
+	// resumed is when this build began, and before the cost of what earlier builds have compiled; zero in the first.
+	resumed time.Time
+	before  float64
 }
 
 // newPlan is a plan without packages, for what takes that long after the builds.
@@ -71,19 +75,29 @@ func (p *plan) done(path string) {
 	}
 }
 
-// left predicts how long the rest takes, at the speed since the plan began; false: it is too early to say.
+// left predicts how long the rest takes, at the speed of this build. Until that is known, the speed is that since the
+// plan began, which includes linking and packing. false: it is too early to say.
 func (p *plan) left(now time.Time) (time.Duration, bool) {
-	total, done := 0.0, 0.0
+	total, done := p.cost()
+	if done == 0 || done < enough*total {
+		return 0, false
+	}
+	elapsed, compiled := now.Sub(p.Began), done
+	if own := done - p.before; p.before > 0 && own >= enough*total {
+		elapsed, compiled = now.Sub(p.resumed), own
+	}
+	return time.Duration(float64(elapsed)*(total-done)/compiled) + p.After, true
+}
+
+// cost is that of all packages, and of those that are compiled.
+func (p *plan) cost() (total, done float64) {
 	for path, cost := range p.Costs {
 		total += cost
 		if p.Compiled[path] {
 			done += cost
 		}
 	}
-	if done == 0 || done < enough*total {
-		return 0, false
-	}
-	return time.Duration(float64(now.Sub(p.Began))*(total-done)/done) + p.After, true
+	return total, done
 }
 
 // String is how far the plan is.
@@ -91,8 +105,8 @@ func (p *plan) String() string {
 	return fmt.Sprintf("%d of %d packages compiled", len(p.Compiled), len(p.Costs))
 }
 
-// loadPlan reads the plan that an earlier build left in the file; nil: there is none.
-func loadPlan(file string) (*plan, error) {
+// loadPlan reads the plan that an earlier build left in the file, and resumes it; nil: there is none.
+func loadPlan(file string, now time.Time) (*plan, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -104,6 +118,8 @@ func loadPlan(file string) (*plan, error) {
 	if err := json.Unmarshal(text, p); err != nil {
 		return nil, fmt.Errorf("decoding the plan in %s: %w", file, err)
 	}
+	p.resumed = now
+	_, p.before = p.cost()
 	return p, nil
 }
 

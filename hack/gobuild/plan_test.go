@@ -77,26 +77,29 @@ func TestPackagesOutsideThePlanDoNotCount(t *testing.T) {
 	}
 }
 
-func TestSavedPlanContinues(t *testing.T) {
+func TestSavedPlanContinuesAtItsOwnSpeed(t *testing.T) {
 	p := tenPackages(30 * time.Second)
 	p.done("example.com/0")
 	file := filepath.Join(t.TempDir(), "folder", "plan.json")
 	if err := p.save(file); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := loadPlan(file)
+	resumed := began.Add(time.Minute)
+	loaded, err := loadPlan(file, resumed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := began.Add(time.Minute)
-	want, _ := p.left(now)
-	if got, known := loaded.left(now); !known || got != want {
-		t.Errorf("got %s, %t; want %s", got, known, want)
+	if got, known := loaded.left(resumed); !known || got.Round(time.Second) != 9*time.Minute+30*time.Second {
+		t.Errorf("at first got %s, %t", got, known)
+	}
+	loaded.done("example.com/1")
+	if got, known := loaded.left(resumed.Add(10 * time.Second)); !known || got.Round(time.Second) != 110*time.Second {
+		t.Errorf("then got %s, %t", got, known)
 	}
 }
 
 func TestLoadWithoutFile(t *testing.T) {
-	if p, err := loadPlan(filepath.Join(t.TempDir(), "plan.json")); p != nil || err != nil {
+	if p, err := loadPlan(filepath.Join(t.TempDir(), "plan.json"), began); p != nil || err != nil {
 		t.Errorf("got %v, %v", p, err)
 	}
 }
