@@ -6,7 +6,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -14,72 +14,99 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
-// callAnswers lets a call of a tool fail alone if its answer is not of the protocol, such as the page of a proxy. The
-// protocol's library ends the session because of such an answer, and all other calls of the session with it. It only
-// continues after an error of the transport.
-type callAnswers struct{ next http.RoundTripper }
+// Methods of the messages whose answers callAnswers checks.
+const (
+	methodCall   = "tools/call"
+	methodCancel = "notifications/cancelled"
+)
+
+// callAnswers lets a call of a tool fail alone if its HTTP answer is not of the protocol, such as the page of a proxy.
+// The protocol's library ends the session because of such an answer, and all other calls of the session with it. It
+// only continues after an error of the transport. Events of a stream are the library's.
+type callAnswers struct {
+	next http.RoundTripper
+	wire *wire
+}
 
 // RoundTrip implements http.RoundTripper. The error is a *failure if an answer came.
 func (a callAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := a.next.RoundTrip(r)
-	if err != nil || !callsTool(r) {
+	method := methodOf(r)
+	if err != nil || method != methodCall && method != methodCancel {
 		return response, err
 	}
-	if err := checkAnswer(r, response); err != nil {
+	if err := checkAnswer(r, method, response); err != nil {
 		_ = response.Body.Close() // What it has is not used.
+		a.wire.status.Store(0)    // It explains no failure of another call.
 		return nil, err
 	}
 	return response, nil
 }
 
-// callsTool reports whether the request is a call of a tool.
-func callsTool(r *http.Request) bool {
+// methodOf is the method of the message that is posted; empty if there is none.
+func methodOf(r *http.Request) string {
 	if r.Method != http.MethodPost || r.GetBody == nil {
-		return false
+		return ""
 	}
 	body, err := r.GetBody()
 	if err != nil {
-		return false
+		return ""
 	}
 	var message struct {
 		Method string `json:"method"`
 	}
-	return json.NewDecoder(body).Decode(&message) == nil && message.Method == "tools/call"
+	_ = json.NewDecoder(body).Decode(&message) // It has no method, if that fails.
+	return message.Method
 }
 
-// checkAnswer returns an error if the library cannot read the answer to a call. The client handles redirects, and the
-// library sessions that the server has ended.
-func checkAnswer(r *http.Request, response *http.Response) error {
+// checkAnswer returns an error if the library would end the session because of the answer. The client handles
+// redirects, and the library sessions that the server has ended.
+func checkAnswer(r *http.Request, method string, response *http.Response) error {
 	status := response.StatusCode
 	switch {
 	case status == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "":
 		return nil
 	case status >= http.StatusBadRequest:
-		if answer, _ := readMessage(response); answer == nil || answer.Error == nil {
-			return statusFailure(status)
-		}
-		return nil
-	case status >= http.StatusMultipleChoices:
+		return checkRefusal(response)
+	case status >= http.StatusMultipleChoices || method == methodCancel:
 		return nil
 	}
-	switch kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind { // Without one, it is empty.
-	case "text/event-stream":
+	switch kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); {
+	case err != nil:
+		return errNoProtocol
+	case kind == "text/event-stream":
 		return nil
-	case "application/json":
+	case kind == "application/json":
 		_, err := readMessage(response)
 		return err
 	}
 	return errNoProtocol
 }
 
+// checkRefusal returns an error unless the answer has an error of the protocol. The library does not read the body of
+// answers whose status can pass.
+func checkRefusal(response *http.Response) error {
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return statusFailure(response.StatusCode)
+	}
+	if answer, _ := readMessage(response); answer == nil || answer.Error == nil {
+		return statusFailure(response.StatusCode)
+	}
+	return nil
+}
+
 // readMessage reads the message in a body, and leaves the body as it was. The response is nil if the message is another
 // one.
 func readMessage(response *http.Response) (*jsonrpc.Response, error) {
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("reading the answer to a call: %w", err)
+	if oversized, ok := errors.AsType[*httpguard.OversizedError](err); ok {
+		return nil, oversized
+	} else if err != nil {
+		return nil, fail(v1beta1.MCPResponseInvalid, "its answer ended too early")
 	}
 	message, err := jsonrpc.DecodeMessage(body)
 	if err != nil {

@@ -5,12 +5,14 @@ package mcp_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -28,6 +30,7 @@ func TestInvalidAnswerFailsItsCallOnly(t *testing.T) {
 		"accepted":           {http.StatusAccepted, "", "", "not of the Model Context Protocol"},
 		"a page":             {http.StatusOK, "text/html", "<html>", "not of the Model Context Protocol"},
 		"other JSON":         {http.StatusOK, "application/json; charset=utf-8", `{"ok":true}`, "not of the Model Context Protocol"},
+		"an invalid type":    {http.StatusOK, "application/json; charset", refusal, "not of the Model Context Protocol"},
 		"too long JSON":      {http.StatusOK, "application/json", long, "its answer has more than"},
 		"too long event":     {http.StatusOK, "text/event-stream", "data: " + long, "its answer has more than"},
 		"an empty stream":    {http.StatusOK, "text/event-stream", "", "not of the Model Context Protocol"},
@@ -36,19 +39,7 @@ func TestInvalidAnswerFailsItsCallOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began, release := make(chan struct{}), make(chan struct{})
-			honest := answering(func(method string) any {
-				switch method {
-				case "tools/list":
-					return map[string]any{"tools": []any{toolNamed("echo", nil)}}
-				case "tools/call":
-					return map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
-				}
-				return nil
-			})
-			servers, _ := newServers(t, nil)
-			o := offer(t, servers, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				r.Body = io.NopCloser(bytes.NewReader(body))
+			o := offerEcho(t, func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 				switch {
 				case bytes.Contains(body, []byte(`"as":"slow"`)):
 					close(began)
@@ -57,10 +48,10 @@ func TestInvalidAnswerFailsItsCallOnly(t *testing.T) {
 					w.Header().Set("Content-Type", c.kind)
 					w.WriteHeader(c.status)
 					fmt.Fprint(w, strings.Replace(c.body, "ID", idOf(body), 1))
-					return
+					return true
 				}
-				honest.ServeHTTP(w, r)
-			})))
+				return false
+			})
 			slow := make(chan ran, 1)
 			go func() { slow <- run(t, o, "s__echo", `{"as":"slow"}`) }()
 			<-began
@@ -70,6 +61,55 @@ func TestInvalidAnswerFailsItsCallOnly(t *testing.T) {
 			check.OK(t, (<-slow).err)
 		})
 	}
+}
+
+func TestRefusedCancellationKeepsTheSession(t *testing.T) {
+	began, refused := make(chan struct{}), make(chan struct{})
+	o := offerEcho(t, func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		switch {
+		case bytes.Contains(body, []byte(`"as":"slow"`)):
+			close(began)
+			<-r.Context().Done()
+		case bytes.Contains(body, []byte("notifications/cancelled")):
+			w.WriteHeader(http.StatusForbidden)
+			close(refused)
+			return true
+		}
+		return false
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-began
+		cancel()
+	}()
+	if _, err := o.Tools()[0].Run(ctx, callOf(`{"as":"slow"}`)); err == nil {
+		t.Error("the call has a result")
+	}
+	<-refused
+	returns(t, o, "s__echo", "{}", "done")
+}
+
+// offerEcho is what a server with the tool echo offers. It answers each call with "done", unless intercept has answered
+// the request.
+func offerEcho(t *testing.T, intercept func(w http.ResponseWriter, r *http.Request, body []byte) bool) *mcp.Offer {
+	t.Helper()
+	server := answering(func(method string) any {
+		switch method {
+		case "tools/list":
+			return map[string]any{"tools": []any{toolNamed("echo", nil)}}
+		case "tools/call":
+			return map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
+		}
+		return nil
+	})
+	servers, _ := newServers(t, nil)
+	return offer(t, servers, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !intercept(w, r, body) {
+			server.ServeHTTP(w, r)
+		}
+	})))
 }
 
 // refusal is an error of the protocol for the request ID.
