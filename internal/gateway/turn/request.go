@@ -89,8 +89,8 @@ type News struct {
 	// Parts of the new message, and Results of calls, by their ids in the chat.
 	Parts   []v1beta1.MessagePart
 	Results []v1beta1.ToolResult
-	// Earlier are results before the last reply or call: of earlier steps, or of the newest one if the client sends each
-	// result behind its own call.
+	// Earlier are results before the last reply or call: of earlier steps, or of the newest one if each result follows its
+	// own call.
 	Earlier []v1beta1.ToolResult
 	// Resent is whether the client has resent replies of the model.
 	Resent bool
@@ -111,7 +111,9 @@ func (r *Request) News() News {
 		case Reply, ToolCall:
 			n.Earlier = append(n.Earlier, n.Results...)
 			n.Parts, n.Results, n.Resent = nil, nil, true
-			n.localID(item.Call)
+			id := n.localID(item.Call)
+			// Some models give calls of several steps the same id.
+			n.Earlier = slices.DeleteFunc(n.Earlier, func(r v1beta1.ToolResult) bool { return r.ID == id })
 		case ToolResult:
 			id := n.localID(item.Call)
 			n.Results = append(n.Results, v1beta1.ToolResult{ID: id, Output: asJSON(item.Text), IsError: item.IsError})
@@ -121,15 +123,12 @@ func (r *Request) News() News {
 	return n
 }
 
-// ResultsFor are the results that are sent to the chat: those behind the last call, and earlier ones that it waits for.
-// Some models give calls of several steps the same id: the last result is that of the newest.
+// ResultsFor are the results that are sent to the chat: those after the last call, and earlier ones that it waits for.
 func (n *News) ResultsFor(chat *v1beta1.Chat) (results []v1beta1.ToolResult) {
-	pending, all := PendingCalls(chat), slices.Concat(n.Earlier, n.Results)
+	pending := PendingCalls(chat)
 	for i := range n.Earlier {
-		id := all[i].ID
-		isSame := func(later v1beta1.ToolResult) bool { return later.ID == id }
-		if slices.Contains(pending, id) && !slices.ContainsFunc(all[i+1:], isSame) {
-			results = append(results, all[i])
+		if slices.Contains(pending, n.Earlier[i].ID) {
+			results = append(results, n.Earlier[i])
 		}
 	}
 	return append(results, n.Results...)

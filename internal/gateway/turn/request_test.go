@@ -37,7 +37,7 @@ func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
 			returned("c1_chat-x", "rain"), returned("c2_chat-x", `{"sun": 1}`)},
 			turn.News{Resent: true, Chat: "chat-x", Results: []v1beta1.ToolResult{{ID: "c1", Output: `"rain"`},
 				{ID: "c2", Output: `{"sun": 1}`}}}},
-		"a result behind each call": {[]turn.Item{said("Hi."), called("c1_chat-x"), returned("c1_chat-x", "1"),
+		"a result after each call": {[]turn.Item{said("Hi."), called("c1_chat-x"), returned("c1_chat-x", "1"),
 			called("c2_chat-x"), returned("c2_chat-x", "2")},
 			turn.News{Resent: true, Chat: "chat-x", Earlier: []v1beta1.ToolResult{{ID: "c1", Output: "1"}},
 				Results: []v1beta1.ToolResult{{ID: "c2", Output: "2"}}}},
@@ -54,12 +54,14 @@ func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
 	}
 }
 
-func TestResultsBehindTheirCallsAreSentTogether(t *testing.T) {
+func TestResultsThatFollowTheirCallsAreSentTogether(t *testing.T) {
 	r := turn.Request{Items: []turn.Item{called("c1"), returned("c1", "1"), called("c3"), returned("c3", "old"),
-		called("c2"), returned("c2", "2"), {Kind: turn.Reply}, called("c3"), returned("c3", "3")}}
+		called("c4"), returned("c4", "old"), called("c2"), returned("c2", "2"), {Kind: turn.Reply}, called("c4"),
+		called("c3"), returned("c3", "3")}}
 	for pending, want := range map[string][]v1beta1.ToolResult{
 		"c3":    {{ID: "c3", Output: "3"}},
 		"c2 c3": {{ID: "c2", Output: "2"}, {ID: "c3", Output: "3"}},
+		"c3 c4": {{ID: "c3", Output: "3"}}, // c4 has no result yet.
 	} {
 		chat := chattest.Chat("c")
 		chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{}
