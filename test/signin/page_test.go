@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/internal/gateway/signin"
 	"parley.dev/parley/test/kit/browser"
 	"parley.dev/parley/test/kit/check"
 )
@@ -84,6 +85,29 @@ func TestAnotherPersonGetsNoDrafts(t *testing.T) {
 		p.Until("drafts are kept for who typed them", kept)
 		p.Do("location.hash = '#/" + s.namespace + "'")
 	}
+}
+
+func TestTokenOfAnotherPersonGetsNoDrafts(t *testing.T) {
+	s := startSite(t, func(o *signin.Options) { o.Scopes = []string{"openid"} }) // There is no refresh token.
+	s.allow()
+	p := browser.Open(t, browser.Start(t, browser.AnyCertificate), s.url+"/ui/#/"+s.namespace)
+	p.Click("#sign-in button", "Sign in")
+	enterAtProvider(p, "test-user@127.0.0.1")
+	p.Sees("#account", "oidc:id1")
+	p.Click("button", "New chat")
+	p.Type("dialog textarea", "A secret")
+	s.ahead.Store(int64(2 * time.Hour))
+	p.Click("dialog button", "Begin")
+	p.Sees("#sign-in", "expired")
+
+	p.Do(`window.old = true; window.whoami = 0; const real = window.fetch; window.fetch = (at, options) =>
+		at === 'whoami' && window.whoami++ === 0 ? Promise.reject(new TypeError('offline')) : real(at, options)`)
+	p.Do("document.querySelector('#sign-in details').open = true")
+	cluster.Account(t, s.namespace, "someone")
+	p.Type("#sign-in input[type=password]", cluster.Token(t, s.namespace, "someone"))
+	p.Key("Enter")
+	p.Until("the page has reloaded", "!window.old && document.getElementById('sign-in')")
+	p.Until("no draft is left", "!Object.keys(sessionStorage).some((key) => key.startsWith('parley.draft.'))")
 }
 
 // enterAtProvider signs in on the provider's page.

@@ -283,13 +283,22 @@ function authenticated() {
 /** @type {Promise<string>|null} */
 let resuming = null;
 
+/** Whether a token is entered whose owner is not known yet. */
+let entering = false;
+
 /** Signs in again. What waits for another credential continues then. @param {string} message */
 async function unknown(message) {
   if (login === 'link') {
     warn(`${message}. What you typed stays here: copy it before you close this tab.`);
     return;
   }
-  const given = async (token, keep) => { await enter(token, keep); authenticated(); };
+  if (entering) return;
+  const given = async (token, keep) => {
+    entering = true;
+    await enter(token, keep, waiting);
+    entering = false;
+    authenticated();
+  };
   if (login === 'token') {
     warn(SIGNED_OUT);
     signIn(message, given);

@@ -10,6 +10,7 @@ import { discard } from './drafts.js';
 const KEY = 'parley.key';
 const USER = 'parley.user';
 const PLACE = 'parley.place';
+const UNKNOWN = 'unknown';
 
 /** Marks requests of the page: the gateway reads the cookies of no others. */
 const OF_PAGE = { 'Parley-Page': '1' };
@@ -75,11 +76,29 @@ function renew(next) {
   renewal = new Promise((resolve) => { renewed = resolve; });
 }
 
-/** @param {string} token that somebody has entered @param {boolean} keep beyond a reload of this tab */
-export async function enter(token, keep) {
-  const who = user ? await whoAmI({ Authorization: `Bearer ${token}` }) : null;
-  if (who && identify(who.username)) await never();
+/**
+ * Uses a token that somebody has entered. In a tab in which somebody has signed in, it waits until the gateway says whose
+ * token that is.
+ * @param {string} token @param {boolean} keep beyond a reload of this tab
+ * @param {(message: string) => void} waiting is called while the gateway does not answer
+ */
+export async function enter(token, keep, waiting) {
+  for (let pause = 1000; user; pause = Math.min(pause * 2, 15000)) {
+    const answer = await fetch('whoami', { headers: { Authorization: `Bearer ${token}` } }).catch(() => null);
+    if (answer?.status === 401) break; // The API server refuses what is sent with the token.
+    const username = await owner(answer);
+    if (username && identify(username)) await never();
+    if (username) break;
+    waiting(answer ? `the gateway answers ${answer.status}` : 'the server cannot be reached');
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+  }
   use(token, keep);
+}
+
+/** @returns {Promise<string>} whom the answer names; UNKNOWN if the gateway does not know; empty if it may know later */
+async function owner(answer) {
+  if (answer?.ok) return (await answer.json().catch(() => null))?.username ?? '';
+  return answer && answer.status < 500 && answer.status !== 429 ? UNKNOWN : '';
 }
 
 /** @param {string} token @param {boolean} keep beyond a reload of this tab */
@@ -135,8 +154,8 @@ export function signInAtProvider() {
 }
 
 /** @returns {Promise<{username: string, groups: string[]}|null>} who has signed in, if the gateway knows */
-export async function whoAmI(shown = identity()) {
-  const answer = await fetch('whoami', { headers: shown }).catch(() => null);
+export async function whoAmI() {
+  const answer = await fetch('whoami', { headers: identity() }).catch(() => null);
   return answer?.ok ? answer.json() : null;
 }
 
