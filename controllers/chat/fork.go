@@ -7,13 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,14 +18,11 @@ import (
 	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/text/content"
 )
 
 const (
-	// copiesAtOnce is how many messages of a fork are created at once: a few requests keep the API server busy.
-	copiesAtOnce = 8
 	// forksAtOnce is how many histories are in memory at once. Each may have hundreds of megabytes.
 	forksAtOnce = 2
 	// forkRetry is how often a fork that cannot have its history looks again, and forkPause after ManifestPatience.
@@ -113,46 +106,23 @@ func (f *forker) copy(ctx context.Context, chat *v1beta1.Chat) (*plan.Fork, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := f.copyMessages(ctx, chat, fork); err != nil {
+	messages, err := f.list(ctx, chat.Namespace, chat.Name)
+	if err != nil {
+		return nil, err
+	}
+	c := copies{forker: f, chat: chat, existing: map[string]*v1beta1.ChatMessage{}}
+	for i := range messages {
+		c.existing[messages[i].Name] = &messages[i]
+	}
+	if err := c.createAll(ctx, fork); err != nil {
 		return nil, err
 	}
 	if chat.Spec.Prompt != "" { // It is taken up after the history.
-		if _, err := f.createOne(ctx, chat, plan.PromptMessage(chat)); err != nil {
+		if _, err := c.createOne(ctx, plan.PromptMessage(chat)); err != nil {
 			return nil, err
 		}
 	}
 	return fork, f.copyFiles(ctx, source, chat, fork.Messages)
-}
-
-// copyMessages creates the messages of people and clients first: generated ones record their UIDs. The newest generated
-// one comes last, when the others are settled: a cache that shows it shows them all.
-func (f *forker) copyMessages(ctx context.Context, chat *v1beta1.Chat, fork *plan.Fork) error {
-	var people, generated []*v1beta1.ChatMessage
-	for _, m := range fork.Messages {
-		if m.Spec.Generation == nil {
-			people = append(people, m)
-		} else {
-			generated = append(generated, m)
-		}
-	}
-	created, err := f.create(ctx, chat, people)
-	if err != nil {
-		return err
-	}
-	uids := map[string]types.UID{}
-	for name, m := range created {
-		uids[name] = m.UID
-	}
-	fork.Link(uids)
-	newest := max(0, len(generated)-1)
-	if _, err := f.create(ctx, chat, generated[:newest]); err != nil {
-		return err
-	}
-	if err := f.settle(ctx, fork.Settled(f.now()), created); err != nil {
-		return err
-	}
-	_, err = f.create(ctx, chat, generated[newest:])
-	return err
 }
 
 // copyFiles copies the files of messages from the object storage of the source to that of the chat.
@@ -200,12 +170,11 @@ func (f *forker) read(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, *
 		return nil, nil, problem(v1beta1.ReasonForking, "Text is being removed from chat %s: the fork waits for the end",
 			from.Chat)
 	}
-	var list v1beta1.ChatMessageList
-	if err := f.live.List(ctx, &list, client.InNamespace(chat.Namespace),
-		client.MatchingFields{"spec.chatRef.name": from.Chat}); err != nil {
-		return nil, nil, fmt.Errorf("listing the messages of chat %s: %w", from.Chat, err)
+	messages, err := f.list(ctx, chat.Namespace, from.Chat)
+	if err != nil {
+		return nil, nil, err
 	}
-	fork, err := plan.ForkOf(chat, source, list.Items)
+	fork, err := plan.ForkOf(chat, source, messages)
 	if edited, ok := errors.AsType[*plan.EditedError](err); ok {
 		return nil, nil, problem(v1beta1.ReasonForking, "Message %s of chat %s was edited: the fork waits until that chat "+
 			"continues from there", edited.Message, from.Chat)
@@ -217,101 +186,12 @@ func (f *forker) read(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Chat, *
 	return source, fork, nil
 }
 
-// each does something with each of the messages, a few at once, and returns the first error.
-func each(ctx context.Context, messages []*v1beta1.ChatMessage,
-	do func(context.Context, *v1beta1.ChatMessage) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(copiesAtOnce)
-	for _, m := range messages {
-		group.Go(func() error { return do(ctx, m) })
+// list lists the messages of a chat, as the API server has them.
+func (f *forker) list(ctx context.Context, namespace, chat string) ([]v1beta1.ChatMessage, error) {
+	var list v1beta1.ChatMessageList
+	if err := f.live.List(ctx, &list, client.InNamespace(namespace),
+		client.MatchingFields{"spec.chatRef.name": chat}); err != nil {
+		return nil, fmt.Errorf("listing the messages of chat %s: %w", chat, err)
 	}
-	return group.Wait()
-}
-
-// create creates the messages that do not exist yet, and returns all of them by name.
-func (f *forker) create(ctx context.Context, chat *v1beta1.Chat, messages []*v1beta1.ChatMessage,
-) (map[string]*v1beta1.ChatMessage, error) {
-	var mu sync.Mutex
-	all := map[string]*v1beta1.ChatMessage{}
-	return all, each(ctx, messages, func(ctx context.Context, m *v1beta1.ChatMessage) error {
-		created, err := f.createOne(ctx, chat, m)
-		mu.Lock()
-		defer mu.Unlock()
-		all[m.Name] = created
-		return err
-	})
-}
-
-func (f *forker) createOne(ctx context.Context, chat *v1beta1.Chat, m *v1beta1.ChatMessage,
-) (*v1beta1.ChatMessage, error) {
-	created, err := f.createNew(ctx, m)
-	if apierrors.IsAlreadyExists(err) {
-		var existing v1beta1.ChatMessage
-		switch err = f.live.Get(ctx, client.ObjectKeyFromObject(m), &existing); {
-		case err != nil:
-		case !isCopy(chat, &existing, m):
-			return nil, problem(v1beta1.ReasonForkRejected, "Another message has the name %s, which the fork needs: delete it",
-				m.Name)
-		case isCurrent(&existing, m):
-			return &existing, nil
-		default:
-			created, err = f.replace(ctx, &existing, m)
-		}
-	}
-	if words := denial.Of(err, m.Name); words != "" {
-		return nil, problem(v1beta1.ReasonForkRejected, "The API server refuses message %s of the fork: %s", m.Name, words)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("creating message %s: %w", m.Name, err)
-	}
-	return created, nil
-}
-
-func (f *forker) createNew(ctx context.Context, m *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
-	created := m.DeepCopy() // The answer has no status.
-	created.Generation, created.UID = 0, ""
-	return created, f.client.Create(ctx, created)
-}
-
-// replace deletes an outdated copy and creates the current one: the original was edited or redacted since.
-func (f *forker) replace(ctx context.Context, old, m *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
-	is := client.Preconditions{UID: &old.UID, ResourceVersion: &old.ResourceVersion}
-	if err := f.client.Delete(ctx, old, is); client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	return f.createNew(ctx, m)
-}
-
-// isCurrent reports whether a copy has what its original has by now.
-func isCurrent(copied, wanted *v1beta1.ChatMessage) bool {
-	redacted := v1beta1.AnnotationRedacted
-	return equality.Semantic.DeepEqual(copied.Spec, wanted.Spec) &&
-		copied.Annotations[redacted] == wanted.Annotations[redacted]
-}
-
-// isCopy reports whether the message was created for this chat, and not for an earlier one of its name.
-func isCopy(chat *v1beta1.Chat, m, wanted *v1beta1.ChatMessage) bool {
-	if !m.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(m, chat) {
-		return false
-	}
-	if from := v1beta1.AnnotationRestoredFrom; wanted.Annotations[from] != "" {
-		return m.Annotations[from] == wanted.Annotations[from]
-	}
-	return plan.IsPrompt(chat, m)
-}
-
-// settle writes the statuses of messages. Otherwise the chatmessage controller would read the history for each.
-func (f *forker) settle(ctx context.Context, settled []*v1beta1.ChatMessage, created map[string]*v1beta1.ChatMessage,
-) error {
-	return each(ctx, settled, func(ctx context.Context, m *v1beta1.ChatMessage) error {
-		now := created[m.Name]
-		if now.Status.State == v1beta1.MessageCommitted { // It was written before a crash.
-			return nil
-		}
-		now.Status = m.Status
-		if err := f.client.Status().Update(ctx, now); err != nil {
-			return fmt.Errorf("writing the status of message %s: %w", m.Name, err)
-		}
-		return nil
-	})
+	return list.Items, nil
 }

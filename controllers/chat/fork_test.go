@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
@@ -35,6 +36,31 @@ func TestArchivedForkCopiesNothing(t *testing.T) {
 		check.Equal(t, "when it is looked at again", ctrl.Result{}, result)
 	}
 	check.Equal(t, "writes", []string{"update status of chat"}, w.Writes()[before:])
+}
+
+func TestStuckForkSendsNoMessageTwice(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.reconcile()
+	check.OK(t, err) // The history has message u.
+	fork := chattest.In("ns", chattest.Chat("f", chattest.UID("fork-uid"), func(c *v1beta1.Chat) {
+		c.Generation, c.Spec.Fork, c.Spec.Prompt = 1, &v1beta1.ForkSource{Chat: "c", Message: "u"}, "And?"
+	}))
+	taken := chattest.In("ns", chattest.User("c", plan.PromptMessage(fork).Name))
+	check.OK(t, w.Direct.Create(t.Context(), fork))
+	check.OK(t, w.Direct.Create(t.Context(), taken))
+	var creates []int
+	for range 4 { // It reports first that it copies the history.
+		_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fork)})
+		check.OK(t, err)
+		n := 0
+		for _, write := range w.Writes() {
+			if write == "create chatmessage" {
+				n++
+			}
+		}
+		creates = append(creates, n)
+	}
+	check.Equal(t, "messages that were sent, the prompt each time", []int{0, 2, 3, 4}, creates)
 }
 
 func TestForkLeavesOutFilesThatAreGone(t *testing.T) {
