@@ -42,7 +42,7 @@ type plan struct {
 	// does not matter.
 	After time.Duration `json:"after"`
 
-	// resumed is when this build began, and before the cost of what earlier builds have compiled; zero in the first.
+	// resumed is when this build began, and before the cost of what the earlier build has compiled; zero in the first.
 	resumed time.Time
 	before  float64
 }
@@ -83,7 +83,7 @@ func (p *plan) left(now time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	elapsed, compiled := now.Sub(p.Began), done
-	if own := done - p.before; p.before > 0 && own >= enough*total {
+	if own := done - p.before; !p.resumed.IsZero() && own >= enough*total {
 		elapsed, compiled = now.Sub(p.resumed), own
 	}
 	return time.Duration(float64(elapsed)*(total-done)/compiled) + p.After, true

@@ -33,7 +33,7 @@ func printChanged(ctx context.Context, r repository, revision string, out, expla
 }
 
 // allTargets are the targets that a change can select, in the order in which they run.
-var allTargets = append(slices.Clone(makeTest), headlamp)
+var allTargets = append(slices.Clone(makeTest), headlamp, archive)
 
 // arguments are the targets of make and, if only some of the tested packages are selected, the packages.
 func (s selection) arguments(tested int) (all []string) {

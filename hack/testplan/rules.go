@@ -63,7 +63,7 @@ var rules = []rule{
 	{"hack/model-clients", []string{endToEnd}},
 	{"hack/node", []string{endToEnd}},
 
-	// The module that is not in CI.
+	// What "make test-archive" lints and tests.
 	{"test/archive", []string{verify, archive}},
 
 	// What "make release-test" tests.
