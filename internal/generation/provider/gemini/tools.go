@@ -25,7 +25,7 @@ var ownTools = []struct {
 	{wire.CodeExecution, genai.Tool{CodeExecution: &genai.ToolCodeExecution{}}},
 }
 
-// noFunctionName matches what is prefixed with _ to be the name of a function.
+// noFunctionName matches names of tools that get the prefix _.
 var noFunctionName = regexp.MustCompile(`^_*[^A-Za-z_]`)
 
 // functionName is the name of a tool as Google takes it: a name of a function begins with a letter or _.
