@@ -241,12 +241,9 @@ verify: ## Check that generated files and go.mod are fresh.
 	hack/verify.sh
 
 .PHONY: lint
-lint: ## Run the linters, "go vet" among them, on every module whose tests are in CI. The targets of the others run them there.
+lint: ## Run the linters, "go vet" among them, on the product and the local cluster. Targets of other modules run them there.
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
-	cd test/signin && $(GOLANGCI_LINT) run
-	cd test/gitops && $(GOLANGCI_LINT) run
-	cd test/dashboards && $(GOLANGCI_LINT) run
 
 # It knows which target runs the tests of each package. PACKAGES limits test-unit, test-integration and test-crash to some
 # packages, such as PACKAGES="internal/chat/plan api/v1beta1".
@@ -331,7 +328,7 @@ explore: envtest-assets ## Draw new random conversations, and compare the operat
 
 .PHONY: test-gitops
 test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
-	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+	cd test/gitops && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: test-archive
 test-archive: envtest-assets ## Archive chats to an S3 server that verifies signatures and checksums. A module of its own. Not in CI.
@@ -339,7 +336,7 @@ test-archive: envtest-assets ## Archive chats to an S3 server that verifies sign
 
 .PHONY: test-signin
 test-signin: setup-tests envtest-assets ## Sign in to the page with a real OpenID provider. A module of its own.
-	cd test/signin && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+	cd test/signin && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 # What a dashboard may say, as Grafana's own types of npm have it. Grafana itself is not run.
 GRAFANA := $(BIN)/grafana
@@ -353,7 +350,7 @@ grafana-schema:
 
 .PHONY: test-dashboards
 test-dashboards: setup-tests envtest-assets grafana-schema ## Hold what Argo CD, kube-state-metrics and Grafana show against a kube-apiserver. A module of its own.
-	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+	cd test/dashboards && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 HEADLAMP := $(BIN)/headlamp/parley-headlamp
 
@@ -366,6 +363,10 @@ headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headla
 	    cp package-lock.json node_modules/.installed; }; }
 	cd plugins/headlamp && npm run format -- --check && npm run lint && npm run tsc && CI=1 npm test && npm run build
 	@mkdir -p $(HEADLAMP) && cp plugins/headlamp/dist/main.js plugins/headlamp/package.json $(HEADLAMP)/
+
+# These wait for npm, so that CI runs them beside other tests.
+.PHONY: e2e-tools
+e2e-tools: toolchain mcp-everything model-clients $(ON_AGENT_SANDBOX) grafana-schema
 
 .PHONY: test-e2e
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe ## Run the end-to-end tests on a real cluster with real pods.
