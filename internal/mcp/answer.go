@@ -17,34 +17,11 @@ import (
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
-// Methods of the messages whose answers callAnswers checks.
+// Methods of the messages whose answers are checked.
 const (
 	methodCall   = "tools/call"
 	methodCancel = "notifications/cancelled"
 )
-
-// callAnswers lets a call of a tool fail alone if its HTTP answer is not of the protocol, such as the page of a proxy.
-// The protocol's library ends the session because of such an answer, and all other calls of the session with it. It
-// only continues after an error of the transport. Events of a stream are the library's.
-type callAnswers struct {
-	next http.RoundTripper
-	wire *wire
-}
-
-// RoundTrip implements http.RoundTripper. The error is a *failure if an answer came.
-func (a callAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := a.next.RoundTrip(r)
-	method := methodOf(r)
-	if err != nil || method != methodCall && method != methodCancel {
-		return response, err
-	}
-	if err := checkAnswer(r, method, response); err != nil {
-		_ = response.Body.Close() // What it has is not used.
-		a.wire.status.Store(0)    // It explains no failure of another call.
-		return nil, err
-	}
-	return response, nil
-}
 
 // methodOf is the method of the message that is posted; empty if there is none.
 func methodOf(r *http.Request) string {
@@ -62,13 +39,12 @@ func methodOf(r *http.Request) string {
 	return message.Method
 }
 
-// checkAnswer returns an error if the library would end the session because of the answer. The client handles
-// redirects, and the library sessions that the server has ended.
-func checkAnswer(r *http.Request, method string, response *http.Response) error {
+// checkAnswer lets a call of a tool fail alone if its HTTP answer is not of the protocol, such as the page of a proxy.
+// The protocol's library ends the session because of such an answer, and all other calls of the session with it. It
+// only continues after an error of the transport. The client handles redirects, and the library events of streams.
+func checkAnswer(method string, response *http.Response) error {
 	status := response.StatusCode
 	switch {
-	case status == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "":
-		return nil
 	case status >= http.StatusBadRequest:
 		return checkRefusal(response)
 	case status >= http.StatusMultipleChoices || method == methodCancel:
@@ -90,7 +66,8 @@ func checkAnswer(r *http.Request, method string, response *http.Response) error 
 // answers whose status can pass.
 func checkRefusal(response *http.Response) error {
 	switch response.StatusCode {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return statusFailure(response.StatusCode)
 	}
 	if answer, _ := readMessage(response); answer == nil || answer.Error == nil {

@@ -25,8 +25,11 @@ import (
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
-// versionHeader is the header with the version of the protocol.
-const versionHeader = "Mcp-Protocol-Version"
+// Headers with the version of the protocol, and with the session.
+const (
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+)
 
 // limits bound the answers of a server: an image of 512 KiB is 700 KiB of base64, and progress comes in many small
 // events.
@@ -46,7 +49,9 @@ type wire struct {
 	living  context.Context
 	home    *url.URL
 	headers http.Header
-	// status of the newest answer; 0: there was none.
+	// checksAnswers is whether checkAnswer decides about the answers to calls.
+	checksAnswers bool
+	// status of the newest answer that was not checked; 0: there was none. Checked ones explain themselves.
 	status atomic.Int32
 	// version of the protocol that a session has; nil before that.
 	version atomic.Pointer[string]
@@ -93,9 +98,27 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	w.status.Store(int32(response.StatusCode)) // Three digits.
 	response.Body = &released{ReadCloser: response.Body, release: func() { stop(); cancel() }}
+	if err := w.check(r, response); err != nil {
+		_ = response.Body.Close() // What it has is not used.
+		return nil, err
+	}
 	return response, nil
+}
+
+// check checks the answer to a call, or notes the status of another answer. A session that the server has ended is
+// left to the protocol's library.
+func (w *wire) check(r *http.Request, response *http.Response) error {
+	method := ""
+	if w.checksAnswers {
+		method = methodOf(r)
+	}
+	isEnd := response.StatusCode == http.StatusNotFound && r.Header.Get(sessionHeader) != ""
+	if isEnd || method != methodCall && method != methodCancel {
+		w.status.Store(int32(response.StatusCode)) // Three digits.
+		return nil
+	}
+	return checkAnswer(method, response)
 }
 
 // released is a body whose request is released when it is closed.
