@@ -102,10 +102,15 @@ func TestTokenOfAnotherPersonGetsNoDrafts(t *testing.T) {
 
 	p.Do(`window.old = true; window.whoami = 0; const real = window.fetch; window.fetch = (at, options) =>
 		at === 'whoami' && window.whoami++ === 0 ? Promise.reject(new TypeError('offline')) : real(at, options)`)
-	p.Do("document.querySelector('#sign-in details').open = true")
 	cluster.Account(t, s.namespace, "someone")
-	p.Type("#sign-in input[type=password]", cluster.Token(t, s.namespace, "someone"))
-	p.Key("Enter")
+	enter := func() {
+		p.Do("document.querySelector('#sign-in details').open = true")
+		p.Type("#sign-in input[type=password]", cluster.Token(t, s.namespace, "someone"))
+		p.Key("Enter")
+	}
+	enter()
+	p.Sees("#sign-in", "It is not known whose token this is: the server cannot be reached.")
+	enter()
 	p.Until("the page has reloaded", "!window.old && document.getElementById('sign-in')")
 	p.Until("no draft is left", "!Object.keys(sessionStorage).some((key) => key.startsWith('parley.draft.'))")
 }

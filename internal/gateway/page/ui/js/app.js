@@ -283,32 +283,28 @@ function authenticated() {
 /** @type {Promise<string>|null} */
 let resuming = null;
 
-/** Whether a token is entered whose owner is not known yet. */
-let entering = false;
-
 /** Signs in again. What waits for another credential continues then. @param {string} message */
 async function unknown(message) {
   if (login === 'link') {
     warn(`${message}. What you typed stays here: copy it before you close this tab.`);
     return;
   }
-  if (entering) return;
-  const given = async (token, keep) => {
-    entering = true;
-    await enter(token, keep, waiting);
-    entering = false;
-    authenticated();
-  };
-  if (login === 'token') {
-    warn(SIGNED_OUT);
-    signIn(message, given);
-    return;
-  }
   if (byId('sign-in')) return;
-  const why = hasToken() ? message : await resumed();
+  const why = login === 'token' || hasToken() ? message : await resumed();
   if (!why) return;
   warn(SIGNED_OUT);
-  signIn(why, given, { open: signInAtProvider, resume: async () => await resumed() === '' });
+  askToSignIn(why);
+}
+
+/** Asks for a token, or to sign in at the provider. @param {string} why */
+function askToSignIn(why) {
+  const given = async (token, keep) => {
+    const refused = await enter(token, keep);
+    if (refused) askToSignIn(refused);
+    else authenticated();
+  };
+  signIn(why, given, login === 'token' ? undefined
+    : { open: signInAtProvider, resume: async () => await resumed() === '' });
 }
 
 /** Resumes the session once for all who ask at the same time. @returns {Promise<string>} why not */

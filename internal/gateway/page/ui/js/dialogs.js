@@ -166,7 +166,7 @@ async function options(at, namespace, field, words) {
  * @param {{open: () => void, resume: () => Promise<boolean>}} [provider] where people sign in instead
  */
 export function signIn(why, given, provider) {
-  if (byId('sign-in')) return;
+  if (byId('sign-in')?.closest('dialog').open) return; // A closed one leaves a moment later.
   const token = el('input', { type: 'password', autocomplete: 'off', required: true, spellcheck: 'false' });
   const stay = el('input', { type: 'checkbox' });
   const submit = el('div', { class: 'row' }, el('button', { class: provider ? '' : 'primary' }, provider ? 'Use the token' : 'Sign in'));

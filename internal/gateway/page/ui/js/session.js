@@ -10,7 +10,6 @@ import { discard } from './drafts.js';
 const KEY = 'parley.key';
 const USER = 'parley.user';
 const PLACE = 'parley.place';
-const UNKNOWN = 'unknown';
 
 /** Marks requests of the page: the gateway reads the cookies of no others. */
 const OF_PAGE = { 'Parley-Page': '1' };
@@ -77,28 +76,22 @@ function renew(next) {
 }
 
 /**
- * Uses a token that somebody has entered. In a tab in which somebody has signed in, it waits until the gateway says whose
- * token that is.
+ * Uses a token that somebody has entered. In a tab in which somebody has signed in, the gateway says whose token that is.
  * @param {string} token @param {boolean} keep beyond a reload of this tab
- * @param {(message: string) => void} waiting is called while the gateway does not answer
+ * @returns {Promise<string>} why the token is not used; empty if it is
  */
-export async function enter(token, keep, waiting) {
-  for (let pause = 1000; user; pause = Math.min(pause * 2, 15000)) {
+export async function enter(token, keep) {
+  if (user) {
     const answer = await fetch('whoami', { headers: { Authorization: `Bearer ${token}` } }).catch(() => null);
-    if (answer?.status === 401) break; // The API server refuses what is sent with the token.
-    const username = await owner(answer);
-    if (username && identify(username)) await never();
-    if (username) break;
-    waiting(answer ? `the gateway answers ${answer.status}` : 'the server cannot be reached');
-    await new Promise((resolve) => { setTimeout(resolve, pause); });
+    const body = await answer?.json().catch(() => null);
+    const { message = answer ? `the answer is ${answer.status}` : 'the server cannot be reached' } = body ?? {};
+    if (!answer?.ok || !body?.username) {
+      return `It is not known whose token this is: ${message}. A new tab does not need to know it: it has nothing unsent.`;
+    }
+    if (identify(body.username)) await never();
   }
   use(token, keep);
-}
-
-/** @returns {Promise<string>} whom the answer names; UNKNOWN if the gateway does not know; empty if it may know later */
-async function owner(answer) {
-  if (answer?.ok) return (await answer.json().catch(() => null))?.username ?? '';
-  return answer && answer.status < 500 && answer.status !== 429 ? UNKNOWN : '';
+  return '';
 }
 
 /** @param {string} token @param {boolean} keep beyond a reload of this tab */
