@@ -86,7 +86,7 @@ func (c *copies) create(ctx context.Context, messages []*v1beta1.ChatMessage) (m
 	})
 }
 
-// createOne creates a message, unless it exists. The API server is asked again about one that is not as it should be.
+// createOne creates a message, unless it exists. One that seems to be outdated, or no copy, is read again.
 func (c *copies) createOne(ctx context.Context, m *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
 	if existing := c.existing[m.Name]; existing != nil && isCopy(c.chat, existing, m) && isCurrent(existing, m) {
 		return existing, nil

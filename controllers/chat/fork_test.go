@@ -41,9 +41,13 @@ func TestArchivedForkCopiesNothing(t *testing.T) {
 func TestStuckForkSendsNoMessageTwice(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.reconcile()
-	check.OK(t, err) // The history has message u.
+	check.OK(t, err)
+	reply := chattest.Answer(w.chat(), chattest.Says("Hi.")).Name
+	w.answer()
+	_, err = w.reconcile()
+	check.OK(t, err) // The history has message u and the reply.
 	fork := chattest.In("ns", chattest.Chat("f", chattest.UID("fork-uid"), func(c *v1beta1.Chat) {
-		c.Generation, c.Spec.Fork, c.Spec.Prompt = 1, &v1beta1.ForkSource{Chat: "c", Message: "u"}, "And?"
+		c.Generation, c.Spec.Fork, c.Spec.Prompt = 1, &v1beta1.ForkSource{Chat: "c", Message: reply}, "And?"
 	}))
 	taken := chattest.In("ns", chattest.User("c", plan.PromptMessage(fork).Name))
 	check.OK(t, w.Direct.Create(t.Context(), fork))
@@ -60,7 +64,7 @@ func TestStuckForkSendsNoMessageTwice(t *testing.T) {
 		}
 		creates = append(creates, n)
 	}
-	check.Equal(t, "messages that were sent, the prompt each time", []int{0, 2, 3, 4}, creates)
+	check.Equal(t, "messages that were sent, the prompt each time", []int{0, 3, 4, 5}, creates)
 }
 
 func TestForkLeavesOutFilesThatAreGone(t *testing.T) {
