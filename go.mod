@@ -6,8 +6,11 @@ toolchain go1.27.4
 
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 
-// Packages of npm that "make headlamp" brings have Go files among them.
-ignore ./plugins/headlamp/node_modules
+// Packages of npm that "make" brings have Go files among them.
+ignore (
+	./bin
+	./plugins/headlamp/node_modules
+)
 
 require (
 	charm.land/bubbles/v2 v2.2.1
