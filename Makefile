@@ -241,9 +241,19 @@ verify: ## Check that generated files and go.mod are fresh.
 	hack/verify.sh
 
 .PHONY: lint
-lint: ## Run the linters, "go vet" among them, on the product and the local cluster. Targets of other modules run them there.
+lint: lint-product lint-modules ## Run the linters, "go vet" among them, on every module whose tests are in CI.
+
+.PHONY: lint-product
+lint-product:
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
+
+# What these import is large: CI compiles it while other tests wait.
+.PHONY: lint-modules
+lint-modules:
+	cd test/signin && $(GOLANGCI_LINT) run
+	cd test/gitops && $(GOLANGCI_LINT) run
+	cd test/dashboards && $(GOLANGCI_LINT) run
 
 # It knows which target runs the tests of each package. PACKAGES limits test-unit, test-integration and test-crash to some
 # packages, such as PACKAGES="internal/chat/plan api/v1beta1".
@@ -328,7 +338,7 @@ explore: envtest-assets ## Draw new random conversations, and compare the operat
 
 .PHONY: test-gitops
 test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
-	cd test/gitops && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: test-archive
 test-archive: envtest-assets ## Archive chats to an S3 server that verifies signatures and checksums. A module of its own. Not in CI.
@@ -336,7 +346,7 @@ test-archive: envtest-assets ## Archive chats to an S3 server that verifies sign
 
 .PHONY: test-signin
 test-signin: setup-tests envtest-assets ## Sign in to the page with a real OpenID provider. A module of its own.
-	cd test/signin && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+	cd test/signin && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 # What a dashboard may say, as Grafana's own types of npm have it. Grafana itself is not run.
 GRAFANA := $(BIN)/grafana
@@ -350,7 +360,7 @@ grafana-schema:
 
 .PHONY: test-dashboards
 test-dashboards: setup-tests envtest-assets grafana-schema ## Hold what Argo CD, kube-state-metrics and Grafana show against a kube-apiserver. A module of its own.
-	cd test/dashboards && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
+	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 HEADLAMP := $(BIN)/headlamp/parley-headlamp
 
@@ -364,7 +374,7 @@ headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headla
 	cd plugins/headlamp && npm run format -- --check && npm run lint && npm run tsc && CI=1 npm test && npm run build
 	@mkdir -p $(HEADLAMP) && cp plugins/headlamp/dist/main.js plugins/headlamp/package.json $(HEADLAMP)/
 
-# These wait for npm, so that CI runs them beside other tests.
+# What the end-to-end tests and those of dashboards need besides the image. It takes a minute or two, half of it downloads.
 .PHONY: e2e-tools
 e2e-tools: toolchain mcp-everything model-clients $(ON_AGENT_SANDBOX) grafana-schema
 
