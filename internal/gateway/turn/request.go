@@ -89,9 +89,9 @@ type News struct {
 	// Parts of the new message, and Results of calls, by their ids in the chat.
 	Parts   []v1beta1.MessagePart
 	Results []v1beta1.ToolResult
-	// Earlier are results before the last reply or call: of earlier steps, or of the newest one if each result follows its
-	// own call.
-	Earlier []v1beta1.ToolResult
+	// Earlier are results before the last reply or call, by the ids of their calls: of earlier steps, or of the newest one
+	// if each result follows its own call.
+	Earlier map[string]v1beta1.ToolResult
 	// Resent is whether the client has resent replies of the model.
 	Resent bool
 	// Chat is the name of the chat that made the calls of the conversation; empty if there are none, or unknown ones.
@@ -109,13 +109,12 @@ func (r *Request) News() News {
 		case User:
 			n.Parts = append(n.Parts, item.Parts...)
 		case Reply, ToolCall:
-			n.Earlier = append(n.Earlier, n.Results...)
+			n.pass()
 			n.Parts, n.Results, n.Resent = nil, nil, true
-			id := n.localID(item.Call)
-			// Some models give calls of several steps the same id.
-			n.Earlier = slices.DeleteFunc(n.Earlier, func(r v1beta1.ToolResult) bool { return r.ID == id })
+			delete(n.Earlier, n.localID(item.Call)) // Some models give calls of several steps the same id.
 		case ToolResult:
 			id := n.localID(item.Call)
+			delete(n.Earlier, id)
 			n.Results = append(n.Results, v1beta1.ToolResult{ID: id, Output: asJSON(item.Text), IsError: item.IsError})
 		}
 	}
@@ -123,12 +122,21 @@ func (r *Request) News() News {
 	return n
 }
 
+// pass makes the results earlier ones.
+func (n *News) pass() {
+	if n.Earlier == nil && n.Results != nil {
+		n.Earlier = map[string]v1beta1.ToolResult{}
+	}
+	for i := range n.Results {
+		n.Earlier[n.Results[i].ID] = n.Results[i]
+	}
+}
+
 // ResultsFor are the results that are sent to the chat: those after the last call, and earlier ones that it waits for.
 func (n *News) ResultsFor(chat *v1beta1.Chat) (results []v1beta1.ToolResult) {
-	pending := PendingCalls(chat)
-	for i := range n.Earlier {
-		if slices.Contains(pending, n.Earlier[i].ID) {
-			results = append(results, n.Earlier[i])
+	for _, id := range PendingCalls(chat) {
+		if result, ok := n.Earlier[id]; ok {
+			results = append(results, result)
 		}
 	}
 	return append(results, n.Results...)

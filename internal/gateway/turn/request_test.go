@@ -39,12 +39,15 @@ func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
 				{ID: "c2", Output: `{"sun": 1}`}}}},
 		"a result after each call": {[]turn.Item{said("Hi."), called("c1_chat-x"), returned("c1_chat-x", "1"),
 			called("c2_chat-x"), returned("c2_chat-x", "2")},
-			turn.News{Resent: true, Chat: "chat-x", Earlier: []v1beta1.ToolResult{{ID: "c1", Output: "1"}},
+			turn.News{Resent: true, Chat: "chat-x", Earlier: map[string]v1beta1.ToolResult{"c1": {ID: "c1", Output: "1"}},
 				Results: []v1beta1.ToolResult{{ID: "c2", Output: "2"}}}},
+		"a result that comes twice": {[]turn.Item{called("c1"), returned("c1", "1"), called("c2"), returned("c1", "3"),
+			returned("c2", "2")}, turn.News{Resent: true, Earlier: map[string]v1beta1.ToolResult{},
+			Results: []v1beta1.ToolResult{{ID: "c1", Output: "3"}, {ID: "c2", Output: "2"}}}},
 		"an earlier call leads to the chat": {[]turn.Item{said("Hi."), called("c1_chat-x"),
 			returned("c1_chat-x", "rain"), replied, said("And?")},
 			turn.News{Resent: true, Chat: "chat-x", Parts: []v1beta1.MessagePart{text("And?")},
-				Earlier: []v1beta1.ToolResult{{ID: "c1", Output: `"rain"`}}}},
+				Earlier: map[string]v1beta1.ToolResult{"c1": {ID: "c1", Output: `"rain"`}}}},
 		"nothing behind the reply": {[]turn.Item{said("Hi."), replied}, turn.News{Resent: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
