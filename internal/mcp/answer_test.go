@@ -93,15 +93,7 @@ func TestRefusedCancellationKeepsTheSession(t *testing.T) {
 // the request.
 func offerEcho(t *testing.T, intercept func(w http.ResponseWriter, r *http.Request, body []byte) bool) *mcp.Offer {
 	t.Helper()
-	server := answering(func(method string) any {
-		switch method {
-		case "tools/list":
-			return map[string]any{"tools": []any{toolNamed("echo", nil)}}
-		case "tools/call":
-			return map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
-		}
-		return nil
-	})
+	server := echo()
 	servers, _ := newServers(t, nil)
 	return offer(t, servers, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

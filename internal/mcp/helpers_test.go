@@ -175,6 +175,19 @@ func answering(result func(method string) any) http.Handler {
 	})
 }
 
+// echo is a server whose tool echo returns "done".
+func echo() http.Handler {
+	return answering(func(method string) any {
+		switch method {
+		case "tools/list":
+			return map[string]any{"tools": []any{toolNamed("echo", nil)}}
+		case "tools/call":
+			return map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
+		}
+		return nil
+	})
+}
+
 func callOf(input string) tools.Call {
 	return tools.Call{ToolCall: v1beta1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1",
 		Chat: &v1beta1.Chat{}, Show: func(string) {},

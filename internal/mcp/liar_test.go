@@ -103,15 +103,7 @@ func TestInvalidServerIsUnavailable(t *testing.T) {
 // Security (a hostile MCP server): cannot end the generation pod by a message that the protocol's library does not
 // expect.
 func TestMalformedMessagesDoNotEndTheProcess(t *testing.T) {
-	honest := answering(func(method string) any {
-		switch method {
-		case "tools/list":
-			return map[string]any{"tools": []any{toolNamed("echo", nil)}}
-		case "tools/call":
-			return map[string]any{"content": []any{map[string]any{"type": "text", "text": "done"}}}
-		}
-		return nil
-	})
+	honest := echo()
 	enum := `{"type":"object","properties":{"a":{"type":"string","oneOf":[null]}}}`
 	for _, message := range []string{
 		`"method":"notifications/elicitation/complete"`, `"method":"notifications/elicitation/complete","params":null`,
