@@ -86,7 +86,7 @@ export async function enter(token, keep) {
     const body = await answer?.json().catch(() => null);
     const { message = answer ? `the answer is ${answer.status}` : 'the server cannot be reached' } = body ?? {};
     if (!answer?.ok || !body?.username) {
-      return `It is not known whose token this is: ${message}. A new tab does not need to know it: it has nothing unsent.`;
+      return `It is not known whose token this is: ${message}. To use it anyway, open the page in a new tab.`;
     }
     if (identify(body.username)) await never();
   }
