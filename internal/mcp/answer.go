@@ -5,11 +5,13 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -22,6 +24,9 @@ const (
 	methodCall   = "tools/call"
 	methodCancel = "notifications/cancelled"
 )
+
+// eventStream is the media type of a stream of events.
+const eventStream = "text/event-stream"
 
 // methodOf is the method of the message that is posted; empty if there is none.
 func methodOf(r *http.Request) string {
@@ -50,16 +55,23 @@ func checkAnswer(method string, response *http.Response) error {
 	case status >= http.StatusMultipleChoices || method == methodCancel:
 		return nil
 	}
-	switch kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); {
-	case err != nil:
-		return errNoProtocol
-	case kind == "text/event-stream":
+	switch kindOf(response) {
+	case eventStream:
 		return nil
-	case kind == "application/json":
+	case "application/json":
 		_, err := readMessage(response)
 		return err
 	}
 	return errNoProtocol
+}
+
+// kindOf is the media type of an answer; empty if it has no valid one.
+func kindOf(response *http.Response) string {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
 // checkRefusal returns an error unless the answer has an error of the protocol. The library does not read the body of
@@ -74,6 +86,51 @@ func checkRefusal(response *http.Response) error {
 		return statusFailure(response.StatusCode)
 	}
 	return nil
+}
+
+// resumption notes why the stream of a call was not resumed. It is in the context of the call, the only thing that a
+// request to resume a stream has of it.
+type resumption struct{ refusal atomic.Pointer[failure] }
+
+type resumptionKey struct{}
+
+func withResumption(ctx context.Context) (context.Context, *resumption) {
+	r := &resumption{}
+	return context.WithValue(ctx, resumptionKey{}, r), r
+}
+
+// resumptionOf is that of the call whose stream the request resumes; nil if it is another request.
+func resumptionOf(request *http.Request) *resumption {
+	if request.Method != http.MethodGet {
+		return nil
+	}
+	r, _ := request.Context().Value(resumptionKey{}).(*resumption)
+	return r
+}
+
+// check makes an empty stream of an answer that is not the rest of the stream. That ends the call: the library would
+// end the session because of a refusal.
+func (r *resumption) check(response *http.Response) {
+	refusal := errNoProtocol
+	switch {
+	case response.StatusCode >= http.StatusBadRequest:
+		refusal = statusFailure(response.StatusCode)
+	case kindOf(response) == eventStream:
+		return
+	}
+	_ = response.Body.Close() // It is not used.
+	r.refusal.Store(refusal)
+	response.StatusCode, response.Body = http.StatusOK, http.NoBody
+}
+
+// answerTo is the answer to a request that failed. Other errors than those of the host may pass, and the library tries
+// to resume the stream again.
+func answerTo(request *http.Request, err error) (*http.Response, error) {
+	if refusal, resumed := hostFailure(err, nil), resumptionOf(request); refusal != nil && resumed != nil {
+		resumed.refusal.Store(refusal)
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+	}
+	return nil, err
 }
 
 // readMessage reads the message in a body, and leaves the body as it was. The response is nil if the message is another

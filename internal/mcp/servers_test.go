@@ -64,14 +64,19 @@ func everything(t *testing.T) *sdk.Server {
 	return s
 }
 
-func TestToolsWorkWithEveryServerProtocolVersion(t *testing.T) {
-	sse := func(s *sdk.Server) http.Handler {
+// versions are servers of each version of the protocol.
+var versions = map[string]struct {
+	handler   func(*sdk.Server) http.Handler
+	transport v1beta1.MCPTransport
+}{
+	"2026-07-28": {stateless, ""}, "with sessions": {withSessions, ""},
+	"2024-11-05": {func(s *sdk.Server) http.Handler {
 		return sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s }, nil)
-	}
-	for version, c := range map[string]struct {
-		handler   func(*sdk.Server) http.Handler
-		transport v1beta1.MCPTransport
-	}{"2026-07-28": {stateless, ""}, "with sessions": {withSessions, ""}, "2024-11-05": {sse, v1beta1.MCPSSE}} {
+	}, v1beta1.MCPSSE},
+}
+
+func TestToolsWorkWithEveryServerProtocolVersion(t *testing.T) {
+	for version, c := range versions {
 		t.Run(version, func(t *testing.T) {
 			entry := serve(t, c.handler(everything(t)))
 			entry.Transport = c.transport

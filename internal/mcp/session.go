@@ -90,7 +90,7 @@ func newLine(ctx, living context.Context, e *endpoint, client *http.Client) (sdk
 		sse := &sdk.SSEClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: int(limits.Event)}
 		return exact{sse, w.setVersion}, w, nil
 	}
-	w.checksAnswers = true
+	w.streamable = true
 	// The client limits events: beyond a limit of its own, the library ends the session.
 	return exact{&sdk.StreamableClientTransport{Endpoint: e.url.String(), HTTPClient: client,
 		MaxEventSize: -1, MaxRetries: maxResumed, DisableStandaloneSSE: true}, w.setVersion}, w, nil

@@ -109,6 +109,7 @@ func (t tool) call(ctx context.Context, opened *session, call tools.Call) (resul
 	})
 	defer stop()
 	calling, notes := httpguard.WithNotes(calling, opened.now)
+	calling, resumed := withResumption(calling)
 	params := &sdk.CallToolParams{Name: t.own, Arguments: json.RawMessage(call.Input), Meta: sdk.Meta{metaKey: call.Key}}
 	params.SetProgressToken(token)
 	if call.Answer != nil {
@@ -119,6 +120,9 @@ func (t tool) call(ctx context.Context, opened *session, call tools.Call) (resul
 	}
 	if result, err = opened.joined.CallTool(calling, params); err == nil {
 		return result, nil
+	}
+	if refusal := resumed.refusal.Load(); refusal != nil {
+		err = refusal
 	}
 	return nil, t.explain(calling, err, opened, notes)
 }

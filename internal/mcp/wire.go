@@ -49,8 +49,9 @@ type wire struct {
 	living  context.Context
 	home    *url.URL
 	headers http.Header
-	// checksAnswers is whether checkAnswer decides about the answers to calls.
-	checksAnswers bool
+	// streamable is whether the transport is the one whose streams can be resumed. Then checkAnswer decides about the
+	// answers to calls.
+	streamable bool
 	// status of the newest answer that was not checked; 0: there was none. Checked ones explain themselves.
 	status atomic.Int32
 	// version of the protocol that a session has; nil before that.
@@ -75,15 +76,7 @@ func (w *wire) setVersion(version string) { w.version.Store(&version) }
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != w.home.Scheme || r.URL.Host != w.home.Host {
-		if r.Body != nil {
-			_ = r.Body.Close() // It is not sent.
-		}
-		foreign := &foreignHostError{"one that cannot be shown"}
-		if httpguard.Showable(r.URL.Host) {
-			foreign.host = r.URL.Host
-		}
-		w.foreign.Store(foreign)
-		return nil, foreign
+		return nil, w.refuseHost(r)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(w.living, cancel) //nolint:contextcheck // The session's, which ends the request, too.
@@ -96,29 +89,49 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		stop()
 		cancel()
-		return nil, err
+		return answerTo(r, err)
 	}
 	response.Body = &released{ReadCloser: response.Body, release: func() { stop(); cancel() }}
 	if err := w.check(r, response); err != nil {
 		_ = response.Body.Close() // What it has is not used.
 		return nil, err
 	}
+	if response.StatusCode < http.StatusMultipleChoices && kindOf(response) == eventStream {
+		response.Body = newEvents(response.Body, w.streamable)
+	}
 	return response, nil
+}
+
+// refuseHost notes a request to another host, which is not sent.
+func (w *wire) refuseHost(r *http.Request) error {
+	if r.Body != nil {
+		_ = r.Body.Close() // It is not sent.
+	}
+	foreign := &foreignHostError{"one that cannot be shown"}
+	if httpguard.Showable(r.URL.Host) {
+		foreign.host = r.URL.Host
+	}
+	w.foreign.Store(foreign)
+	return foreign
 }
 
 // check checks the answer to a call, or notes the status of another answer. A session that the server has ended is
 // left to the protocol's library.
 func (w *wire) check(r *http.Request, response *http.Response) error {
 	method := ""
-	if w.checksAnswers {
+	if w.streamable {
 		method = methodOf(r)
 	}
 	isEnd := response.StatusCode == http.StatusNotFound && r.Header.Get(sessionHeader) != ""
-	if isEnd || method != methodCall && method != methodCancel {
+	switch resumed := resumptionOf(r); {
+	case resumed != nil:
+		resumed.check(response)
+	case isEnd || method != methodCall && method != methodCancel:
 		w.status.Store(int32(response.StatusCode)) // Three digits.
-		return nil
+	default:
+		return checkAnswer(method, response)
 	}
-	return checkAnswer(method, response)
+	return nil
 }
 
 // released is a body whose request is released when it is closed.
