@@ -37,7 +37,8 @@ const (
 	// SandboxClaim; the message has its words. It is retried every 10 s.
 	ReasonPodRejected ConditionReason = "PodRejected"
 	// ReasonStorageRejected surfaces in Ready (False) and Stalled (True) while the API server refuses the
-	// PersistentVolumeClaim; the message has its words. It is retried every 10 s.
+	// PersistentVolumeClaim; the message has its words. It is retried every 10 s. Also while files are copied to a claim
+	// that is smaller, or of another class, than the source says now: delete the claim.
 	ReasonStorageRejected ConditionReason = "StorageRejected"
 	// ReasonStorageLost surfaces in Ready (False) and Stalled (True) when the volume behind the claim no longer exists:
 	// delete the claim to start with an empty one. Also when the claim is in deletion, and has been blocked for 5 minutes.

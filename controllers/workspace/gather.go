@@ -106,6 +106,7 @@ func (r *Reconciler) render(ctx context.Context, f *life.Facts) (*template.Objec
 		f.TemplateError = invalid.Error()
 	} else {
 		f.NeedsClaim = objects.Claim != nil
+		f.ClaimDiffers = f.NeedsClaim && f.Claim != nil && template.Differs(f.Claim, objects.Claim)
 	}
 	return objects, nil
 }

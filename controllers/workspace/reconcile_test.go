@@ -352,6 +352,31 @@ func TestSpecOrStatusChangeRequeuesWorkspace(t *testing.T) {
 	}
 }
 
+func TestTooSmallStorageOfCopyIsReplaced(t *testing.T) {
+	sized := func(size string) func(*v1beta1.Workspace) {
+		return func(w *v1beta1.Workspace) {
+			w.Spec.CopyFrom = "w-0"
+			w.Spec.Source.PodTemplateRef.Storage.Size = size
+		}
+	}
+	s, r := begin(t, time.Second, workspace(sized("1Gi")), podTemplate())
+	reconciled(t, r)
+	w := workspace()
+	check.OK(t, s.Direct.Get(t.Context(), client.ObjectKeyFromObject(w), w))
+	sized("2Gi")(w)
+	w.Generation++
+	check.OK(t, s.Direct.Update(t.Context(), w))
+	reconciled(t, r)
+	if st, reason := status(t, s); st.Pod != nil || reason != v1beta1.ReasonStorageRejected {
+		t.Errorf("%s: the status is %+v", reason, st)
+	}
+	named := metav1.ObjectMeta{Namespace: "ns", Name: "parley-workspace-w-1"}
+	check.OK(t, s.Direct.Delete(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: named}))
+	reconciled(t, r)
+	claim := fakeapi.Read(t, s, &corev1.PersistentVolumeClaim{ObjectMeta: named})
+	check.Equal(t, "size", "2Gi", claim.Spec.Resources.Requests.Storage().String())
+}
+
 func TestFilesOfAnotherWorkspaceAreCopiedOnce(t *testing.T) {
 	copies := func(w *v1beta1.Workspace) { w.Spec.CopyFrom = "w-0" }
 	source := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "parley-workspace-w-0"},

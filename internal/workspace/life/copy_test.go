@@ -56,6 +56,12 @@ func TestFilesAreCopiedBeforeTheWorkspaceRuns(t *testing.T) {
 		"no pod":           {Facts{Workspace: workspace(copies)}, pends(CreatePod, "being created", 0)},
 		"no pod, and idle": {Facts{Workspace: workspace(copies, old)}, pends(CreatePod, "being created", 0)},
 		"suspended":        {Facts{Workspace: workspace(copies, suspended)}, isStopped("spec.suspend")},
+		"its storage is too small": {
+			Facts{Workspace: workspace(copies), Claim: claim(corev1.ClaimBound), ClaimDiffers: true},
+			fails(v1beta1.ReasonStorageRejected, "smaller, or of another storage class", 0)},
+		"copied, and its storage is small": {
+			Facts{Workspace: workspace(copied), Claim: claim(corev1.ClaimBound), ClaimDiffers: true},
+			pends(CreatePod, "being created", 0)},
 		"the pod has no node": {
 			Facts{Workspace: workspace(copies), Pod: copier(time.Minute, corev1.PodPending, unscheduled)},
 			starts(v1beta1.ReasonPodStarting, "0/3 nodes", 4*time.Minute)},

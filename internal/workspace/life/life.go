@@ -68,6 +68,8 @@ type Facts struct {
 	Sharers []v1beta1.Workspace
 	// Claim of the workspace's name; nil: there is none.
 	Claim *corev1.PersistentVolumeClaim
+	// ClaimDiffers is set if the claim is smaller, or of another class, than the source says now.
+	ClaimDiffers bool
 	// Pool has the objects of a warm pool; nil: the source is none.
 	Pool *Pool
 	// Refused is why the API server refused RefusedAct.
@@ -249,6 +251,9 @@ func startWithClaim(f *Facts) Plan {
 	case f.Claim.Status.Phase == corev1.ClaimLost:
 		return failed(v1beta1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
 			" is gone, and the files with it: delete the claim to begin with an empty one")
+	case f.ClaimDiffers && f.Workspace.IsCopying(): // It has no files of its own yet.
+		return failed(v1beta1.ReasonStorageRejected, "PersistentVolumeClaim "+f.Claim.Name+" is smaller, or of another "+
+			"storage class, than spec.source says now: delete it, and a new one is created")
 	}
 	return pending(CreatePod, "its pod is being created")
 }

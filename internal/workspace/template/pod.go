@@ -74,6 +74,13 @@ func (o *Objects) Hash() string {
 	return hex.EncodeToString(sum.Sum(nil))[:10]
 }
 
+// Differs reports whether a claim is smaller than the other one, or of another class than it names.
+func Differs(claim, from *corev1.PersistentVolumeClaim) bool {
+	class, wanted := claim.Spec.StorageClassName, from.Spec.StorageClassName
+	return claim.Spec.Resources.Requests.Storage().Cmp(*from.Spec.Resources.Requests.Storage()) < 0 ||
+		wanted != nil && (class == nil || *class != *wanted)
+}
+
 // Name of the pod and of the claim of a workspace. It follows from the workspace's UID, so that no object can have it
 // before.
 func Name(w *v1beta1.Workspace) string { return nameOf(string(w.UID)) }

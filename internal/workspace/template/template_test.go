@@ -241,6 +241,27 @@ func TestRequestedStorageOutlivesPod(t *testing.T) {
 	}
 }
 
+func TestClaimDiffersFromWhatIsRequestedNow(t *testing.T) {
+	requested := func(size, class string) *corev1.PersistentVolumeClaim {
+		storage := v1beta1.WorkspaceStorage{StorageClassName: class, Size: size}
+		return render(t, withStorage(workspace(), storage), podTemplate("")).Claim
+	}
+	claim := requested("2Gi", "fast")
+	for name, c := range map[string]struct {
+		now  *corev1.PersistentVolumeClaim
+		want bool
+	}{
+		"the same":      {requested("2048Mi", "fast"), false},
+		"less":          {requested("1Gi", "fast"), false},
+		"more":          {requested("3Gi", "fast"), true},
+		"another class": {requested("2Gi", "slow"), true},
+		"any class":     {requested("2Gi", ""), false},
+	} {
+		check.Equal(t, name, c.want, Differs(claim, c.now))
+	}
+	check.Equal(t, "a claim without a class", true, Differs(requested("2Gi", ""), claim))
+}
+
 func TestCommandsAreKilledBeforeThePodIs(t *testing.T) {
 	for termination, want := range map[*int64]time.Duration{
 		nil: 20 * time.Second, new(int64(30)): 20 * time.Second, new(int64(5)): 3333 * time.Millisecond,
