@@ -67,7 +67,7 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 	asked := w.ends(0, "send", "triage", "And then?", "--no-follow", "-o", "name")
 	asked = strings.TrimPrefix(strings.TrimSpace(asked), "chatmessage.parley.dev/")
 	w.ready("triage", 6)
-	w.shows(asked+" edited\n", "edit", "triage", asked, "And the DNS?")
+	w.shows(asked+" edited, and 1 message after it removed from the history\n", "edit", "triage", asked, "And the DNS?")
 	w.eventually("the edited message is answered", func() bool {
 		return strings.HasSuffix(w.ends(0, "show", "triage"), "▎> And the DNS?\nLook at CoreDNS.\n")
 	})

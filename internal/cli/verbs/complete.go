@@ -80,14 +80,20 @@ func completeArguments(o *options, finders []finder) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		args, err := plainNames(cmd.Use, args)
 		next := len(args)
-		if cmd.Name() == "answer" { // Its last argument may be repeated.
-			next = min(next, len(finders)-1)
+		if last := len(finders) - 1; next > last && last >= 0 && mayRepeat(cmd.Use) {
+			next = last
 		}
 		if err != nil || next >= len(finders) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return findNames(cmd.Context(), o, finders[next], args, typed)
 	}
+}
+
+// mayRepeat reports whether a verb with that usage line takes several objects as its last arguments.
+func mayRepeat(use string) bool {
+	words := strings.Fields(use)
+	return slices.Contains([]string{"CHAT...", "CALL=JSON..."}, strings.Trim(words[len(words)-1], "[]"))
 }
 
 // findNames returns what the finder finds before the timeout. Errors are not shown to the person who types.

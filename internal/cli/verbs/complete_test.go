@@ -57,6 +57,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		"show a":                   "archived\n:4\n",
 		"send a":                   ":4\n",
 		"unarchive |":              "archived\n:4\n",
+		"unarchive other a":        "archived\n:4\n",
 		"resume |":                 ":4\n",
 		"show triage |":            ":4\n",
 		"edit triage |":            "first\tUser: what of [2J it?\n:4\n",

@@ -95,12 +95,13 @@ func changeMessage(ctx context.Context, s *session, read *v1beta1.ChatMessage, t
 	if text == read.Spec.Content {
 		return s.Say(render.MessagePrefix+read.Name, read, " not changed")
 	}
+	removed := removedAfter(ctx, s, read)
 	for m := read; ; {
 		changed, err := s.Messages().MergePatch(ctx, m.Name, map[string]any{
 			"metadata": map[string]any{"resourceVersion": m.ResourceVersion, "uid": m.UID},
 			"spec":     map[string]any{"content": text}})
 		if err == nil {
-			return s.Say(render.MessagePrefix+read.Name, changed, " edited")
+			return s.Say(render.MessagePrefix+read.Name, changed, " edited%s", removed)
 		}
 		if !apierrors.IsConflict(err) {
 			return fmt.Errorf("editing message %s: %w", read.Name, err)
@@ -109,6 +110,20 @@ func changeMessage(ctx context.Context, s *session, read *v1beta1.ChatMessage, t
 			return err
 		}
 	}
+}
+
+// removedAfter says how many messages leave the history when the message is edited or deleted; empty: none does, or
+// the chat cannot be read.
+func removedAfter(ctx context.Context, s *session, m *v1beta1.ChatMessage) string {
+	chat, err := s.Chats().Get(ctx, m.Spec.ChatRef.Name)
+	if err != nil || !history.MayHold(chat, m) {
+		return ""
+	}
+	node := history.Of(chat, m)
+	if later := int(chat.Status.History.Length - node.Index - 1); node.Placed && later > 0 {
+		return ", and " + render.Plural(later, "message") + " after it removed from the history"
+	}
+	return ""
 }
 
 // unchanged reads a message again, and fails if it was edited.
@@ -268,7 +283,7 @@ func newDelete(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return remove(ctx, s, w, s.Messages(), "message", render.MessagePrefix, m)
+			return remove(ctx, s, w, s.Messages(), "message", render.MessagePrefix, m, removedAfter(ctx, s, m))
 		}
 		return deleteChat(ctx, s, args[0], yes, w)
 	}, render.FormatName)
@@ -286,12 +301,12 @@ func deleteChat(ctx context.Context, s *session, name string, yes bool, w waitin
 		render.Plural(int(chat.Status.History.Length), "message")) {
 		return usageError{fmt.Errorf("chat %s is kept", name)}
 	}
-	return remove(ctx, s, w, s.Chats(), "chat", render.ChatPrefix, chat)
+	return remove(ctx, s, w, s.Chats(), "chat", render.ChatPrefix, chat, "")
 }
 
-// remove deletes an object and waits until it is gone, or another one has its name.
+// remove deletes an object and waits until it is gone, or another one has its name. The note says what else has gone.
 func remove[T, L any](ctx context.Context, s *session, w waiting, from apiclient.Resource[T, L], kind, prefix string,
-	object metav1.Object) error {
+	object metav1.Object, note string) error {
 	name, uid := object.GetName(), object.GetUID()
 	err := from.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil {
@@ -306,7 +321,7 @@ func remove[T, L any](ctx context.Context, s *session, w waiting, from apiclient
 	if err != nil {
 		return err
 	}
-	return s.Say(prefix+name, nil, " deleted")
+	return s.Say(prefix+name, nil, " deleted%s", note)
 }
 
 func awaitGone[T, L any](ctx context.Context, from apiclient.Resource[T, L], kind, name string, uid types.UID) error {

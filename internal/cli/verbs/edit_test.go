@@ -46,10 +46,11 @@ func (p *person) editor(script string) {
 func TestAMessageIsEdited(t *testing.T) {
 	p := newPerson(t)
 	m := p.said("first", "why?")
-	p.run("edit", "triage", "first", "why", "not?").shows("chatmessage.parley.dev/first edited\n")
+	const edited = "chatmessage.parley.dev/first edited, and 1 message after it removed from the history\n"
+	p.run("edit", "triage", "first", "why", "not?").shows(edited)
 	check.Equal(t, "content", "why not?", p.content(m))
 	p.editor(`grep -q "why not" "$1"; echo "in an editor" > "$1"`)
-	p.run("edit", "triage", "first").shows("chatmessage.parley.dev/first edited\n")
+	p.run("edit", "triage", "first").shows(edited)
 	check.Equal(t, "content", "in an editor", p.content(m))
 	p.editor("true")
 	p.run("edit", "triage", "first").shows("chatmessage.parley.dev/first not changed\n")
@@ -191,7 +192,8 @@ func TestAMessageAndAChatAreDeleted(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	m := p.said("first", "why?")
-	p.run("delete", "triage", "first").shows("chatmessage.parley.dev/first deleted\n")
+	p.run("delete", "triage", "first").shows("chatmessage.parley.dev/first deleted, and 1 message after it removed " +
+		"from the history\n")
 	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
 		t.Errorf("the message: %v", err)
 	}

@@ -85,8 +85,7 @@ func (f *forkOptions) run(ctx context.Context, s *session, args []string) error 
 	if err := f.new.apply(chat); err != nil {
 		return err
 	}
-	f.remark(s, source, omitted)
-	return createChat(ctx, s, chat, f.new)
+	return createChat(ctx, s, chat, f.new, func() { f.remark(s, source, omitted) })
 }
 
 // remark says what the fork does not have of its source.

@@ -21,6 +21,9 @@ func TestForkTakesSettingsButNoAccess(t *testing.T) {
 	p.chat.Spec.MCPServers = []v1beta1.MCPServer{{Name: "docs", URL: "https://docs.example.com"}}
 	p.update(p.chat)
 	head := p.chat.Status.History.Head
+	refused := p.run("fork", "triage", "triage")
+	refused.fails("already exists")
+	check.Lacks(t, refused.errOut.String(), "not copied")
 	p.run("fork", "triage").shows("chat.parley.dev/"+p.created("triage-").Name+" created\n",
 		"▎[not copied: workspace]")
 	forked := p.created("triage-").Spec

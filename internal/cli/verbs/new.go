@@ -60,7 +60,7 @@ func newNew(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return createChat(cmd.Context(), s, chat, no)
+			return createChat(cmd.Context(), s, chat, no, func() {})
 		},
 	}
 	no.addFlags(cmd)
@@ -322,13 +322,14 @@ func checkExists(ctx context.Context, s *session, kind, name string, list finder
 		cmp.Or(strings.Join(names, ", "), "none")))
 }
 
-// createChat creates a chat and shows the first reply, if there is one.
-func createChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions) error {
+// createChat creates a chat, and then calls remark and shows the first reply, if there is one.
+func createChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions, remark func()) error {
 	asks := no.asks(chat)
 	created, first, err := no.create(ctx, s, chat)
 	if err != nil {
 		return err
 	}
+	remark()
 	if asks && no.noFollow {
 		if _, err := first(ctx); err != nil {
 			return err

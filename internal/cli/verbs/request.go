@@ -131,7 +131,7 @@ func titleArguments(cmd *cobra.Command, args []string) error {
 func (r *request) make(ctx context.Context, s *session, args []string, w waiting) error {
 	if len(args) > 1 {
 		title := field{path: "title", value: strings.Join(args[1:], " "), done: "titled", inForce: anyChat}
-		return title.set(ctx, s, args, w)
+		return title.set(ctx, s, args[:1], w)
 	}
 	chat := args[0]
 	if err := s.CheckChat(ctx, chat); err != nil {
@@ -201,26 +201,53 @@ var fields = []field{
 
 func newField(o *options, f field) *cobra.Command {
 	return newAwaited(o, &cobra.Command{
-		Use: f.name + " CHAT", Args: cobra.ExactArgs(1), Short: f.short, Long: f.effect,
-		Example: "  kubectl chat " + f.name + " triage\n  kubectl chat " + f.name + " triage --timeout 30s",
+		Use: f.name + " CHAT...", Args: cobra.MinimumNArgs(1), Short: f.short, Long: f.effect,
+		Example: "  kubectl chat " + f.name + " triage\n  kubectl chat " + f.name + " triage deploy --timeout 30s",
 	}, f.set)
 }
 
-// set sets the field of a chat and waits until it is in force.
-func (f *field) set(ctx context.Context, s *session, args []string, w waiting) error {
-	name := args[0]
+// set sets the field of all chats, and then waits until it is in force. If one fails, the others are set.
+func (f *field) set(ctx context.Context, s *session, names []string, w waiting) error {
+	var changed []*v1beta1.Chat
+	var failed error
+	for _, name := range names {
+		chat, err := f.change(ctx, s, name)
+		if errors.Is(err, context.Canceled) {
+			return err
+		}
+		if failed = errors.Join(failed, err); err == nil {
+			changed = append(changed, chat)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	for _, chat := range changed {
+		if ctx.Err() != nil { // The chat before has reported it.
+			break
+		}
+		failed = errors.Join(failed, f.await(ctx, s, chat, w))
+	}
+	return failed
+}
+
+func (f *field) change(ctx context.Context, s *session, name string) (*v1beta1.Chat, error) {
 	if err := s.CheckChat(ctx, name); err != nil {
-		return err
+		return nil, err
 	}
 	chat, err := s.Chats().MergePatch(ctx, name, map[string]any{"spec": map[string]any{f.path: f.value}})
 	if err != nil {
-		return fmt.Errorf("changing chat %s: %w", name, err)
+		return nil, fmt.Errorf("changing chat %s: %w", name, err)
 	}
+	return chat, nil
+}
+
+// await waits until the field of a chat is in force, if w says so.
+func (f *field) await(ctx context.Context, s *session, chat *v1beta1.Chat, w waiting) error {
+	name, generation := chat.Name, chat.Generation
 	if !w.wait {
 		return s.Say(render.ChatPrefix+name, chat, " changed")
 	}
-	generation := chat.Generation
-	chat, err = settle(ctx, w, "chat "+name+" to be "+f.done, s.Chats().Watch, name,
+	chat, err := settle(ctx, w, "chat "+name+" to be "+f.done, s.Chats().Watch, name,
 		func(now *v1beta1.Chat, note func(string)) (bool, error) {
 			if c := meta.FindStatusCondition(now.Status.Conditions, v1beta1.ConditionReady); c != nil {
 				note(c.Reason + ": " + c.Message)

@@ -133,6 +133,19 @@ func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 	}
 }
 
+func TestFieldVerbsTakeSeveralChats(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.create(chattest.In(p.namespace, chattest.Chat("other")))
+	c := p.run("suspend", "triage", "missing", "chat/other", "--wait=false")
+	c.exits(exitNotFound, "has no chat missing")
+	check.Equal(t, "shown", "chat.parley.dev/triage changed\nchat.parley.dev/other changed\n", c.out.String())
+	other := chattest.In(p.namespace, chattest.Chat("other"))
+	if p.get(other); !other.Spec.Suspend {
+		t.Error("the last chat is not suspended")
+	}
+}
+
 func TestUsageIsSummedByCurrency(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
