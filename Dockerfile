@@ -9,7 +9,9 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY api api
+COPY client client
 COPY cmd cmd
+COPY config config
 COPY controllers controllers
 COPY internal internal
 # grpcnotrace halves the generator: without it the linker keeps every method of every type.

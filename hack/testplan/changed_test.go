@@ -85,7 +85,7 @@ func TestChangedFiles(t *testing.T) {
 		"hack/verify.sh":                   {"verify", "", ""},
 		"hack/demo.sh":                     {"", "", ""},
 		".golangci.yml":                    {"lint", "", ""},
-		"Dockerfile":                       {"", "", ""},
+		"Dockerfile":                       {"test-unit", "test/layers", "internal/gateway"},
 		"plugins/headlamp/package.json":    {"headlamp", "", ""},
 	} {
 		t.Run(strings.ReplaceAll(file, "/", "_"), func(t *testing.T) {

@@ -75,7 +75,6 @@ var rules = []rule{
 	// What only people use, and what only documentation is, as long as no test reads it.
 	{".ci", nil},
 	{".gitignore", nil},
-	{"Dockerfile", nil},
 	{"LICENSE", nil},
 	{"PROJECT", nil},
 	{"config/demo", nil},
