@@ -113,8 +113,19 @@ func TestOnlyGenerationPodsRecordCalls(t *testing.T) {
 		write{manager, "says so of one that has ended",
 			rewrites(second, func(d *v1beta1.DebugRecording) { d.State, d.Attempt = v1beta1.DebugInterrupted, 9 }),
 			onlyPodsRecord},
+		write{root, "gives a recording to another chat", ownedBy(second, other.chat.UID), onlyPodsRecord},
+		write{root, "removes its owner, as the garbage collector does", ownedBy(second, ""), ""},
 		write{manager, "deletes a recording that has expired", deletes(second), ""},
 	))
+}
+
+// ownedBy gives a recording to the chat of that UID; to none, if that is empty.
+func ownedBy(step *v1beta1.ChatDebugStep, uid types.UID) action {
+	return updates(step, func(now *v1beta1.ChatDebugStep) {
+		if now.OwnerReferences[0].UID = uid; uid == "" {
+			now.OwnerReferences = nil
+		}
+	})
 }
 
 // annotates moves the end of a recording by an update.
