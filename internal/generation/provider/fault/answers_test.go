@@ -31,6 +31,16 @@ func TestRefusalTeachesTheContextLimit(t *testing.T) {
 		{providertest.Compatible,
 			"You passed 8193 input tokens and requested 1 output tokens. However, the model's maximum context length is 8192 " +
 				"tokens.", 8192},
+		{providertest.Compatible, "You passed 8193 input tokens and requested 100 output tokens. However, the model's " +
+			"context length is only 8192 tokens.", 8192},
+		{providertest.Compatible, "The decoder prompt (length 40000) is longer than the maximum model length of 32768. " +
+			"Make sure that max_model_len is no smaller than the number of text tokens plus multimodal tokens.", 32_768},
+		{providertest.Compatible, "The input (40000 tokens) is longer than the model's context length (32768 tokens).",
+			32_768},
+		{providertest.Compatible, "Your request exceeded model token limit: 262144 (requested: 269030)", 262_144},
+		{providertest.Compatible, "Prompt exceeds max length", 0},
+		{providertest.Compatible, "The number of tokens to keep from the initial prompt is greater than the context length.",
+			0},
 		{providertest.Compatible, "the request exceeds the available context size (8192 tokens), try increasing it", 8192},
 		{providertest.Compatible, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
 			131_072},
@@ -46,7 +56,7 @@ func TestRefusalTeachesTheContextLimit(t *testing.T) {
 	} {
 		quoted, err := json.Marshal(c.message)
 		check.OK(t, err)
-		body := `{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":` + string(quoted) + `}}`
+		body := `{"error":{"type":"invalid_request_error","message":` + string(quoted) + `}}`
 		switch c.protocol {
 		case providertest.Claude:
 			body = `{"type":"error","error":{"type":"invalid_request_error","message":` + string(quoted) + `}}`

@@ -90,9 +90,10 @@ func (r *rule) isRetryable(f *findings) bool {
 }
 
 // limitPhrases are how providers state how many tokens the model's context holds, in small letters: OpenAI, vLLM and
-// OpenRouter; xAI; llama.cpp; Google; Anthropic; Mistral; Groq and Cerebras.
+// OpenRouter; xAI; llama.cpp; Google; Anthropic; Mistral; Groq and Cerebras; newer vLLM, SGLang; Kimi.
 var limitPhrases = regexp.MustCompile(
-	`(?:maximum context length (?:is|of)|maximum prompt length is|available context size \(|` +
+	`(?:maximum context length (?:is|of)|context length (?:is only|\()|maximum model length of|model token limit:|` +
+		`maximum prompt length is|available context size \(|` +
 		`maximum number of tokens allowed \(|tokens >|maximum context length of|context window of|max_model_len (?:is|of)?|` +
 		`limit is|limit of)\s*([0-9][0-9,_]{2,11})`)
 

@@ -19,6 +19,8 @@ import (
 type answer struct {
 	// message is the error message.
 	message string
+	// cause is what a gateway was told by the provider that it asked. It is compared, and not quoted.
+	cause string
 	// names are the provider's names for the error (code, type, status), in small letters.
 	names []string
 	// number is an HTTP status that the error itself names; 0: none.
@@ -59,6 +61,10 @@ type errorFields struct {
 	Code    json.RawMessage  `json:"code"`
 	Status  json.RawMessage  `json:"status"`
 	Details []map[string]any `json:"details"`
+	// Metadata of OpenRouter has the error of the provider that it asked.
+	Metadata struct {
+		Raw json.RawMessage `json:"raw"`
+	} `json:"metadata"`
 }
 
 // isError is the name that only says that something is an error.
@@ -82,7 +88,7 @@ func (a *answer) read(body []byte, from v1beta1.ModelProvider) {
 		a.code(b.Kind)
 		a.code(inner)
 	}
-	a.message = fields.Message
+	a.message, a.cause = fields.Message, string(fields.Metadata.Raw)
 	if fields.Type != isError {
 		a.name(fields.Type)
 	}

@@ -64,7 +64,7 @@ func find(err error, about Subject) *findings {
 		f.answer = decode(e, about.Spec.Provider)
 		f.status = errorStatus(e.StatusCode)
 	}
-	f.text = normalize(f.message)
+	f.text = normalize(f.message + "\n" + f.cause)
 	headers, f.page = about.HTTP.Said(headers)
 	f.shouldRetry = shouldRetry(headers)
 	if wait := waitInHeaders(headers, about.Now); wait > 0 {

@@ -28,8 +28,11 @@ const (
 	retryAlways
 )
 
-// statusOverloaded is Anthropic's status for a lack of capacity.
-const statusOverloaded = 529
+// Statuses for a lack of capacity: Anthropic's, and Groq's.
+const (
+	statusOverloaded = 529
+	statusNoCapacity = 498
+)
 
 // rule is a row of the classification: what an error looks like, and what it is.
 type rule struct {
@@ -88,6 +91,10 @@ var rules = []rule{
 	{v1beta1.ErrorContextTooLong, retryNever, exceedsRate, explainExceedsRate},
 	{v1beta1.ErrorContextTooLong, retryNever, isTooLong, explanation{}},
 	{v1beta1.ErrorModelNotFound, retryNever, isModelUnknown, explanation{}},
+	// These names say more than their 4xx status: of Groq, the model wrote an invalid call; of Bedrock, it failed.
+	{v1beta1.ErrorReplyFailed, retryAlways, func(f *findings) bool { return f.is("tool_use_failed") }, explanation{}},
+	{v1beta1.ErrorProviderError, retryAlways, func(f *findings) bool { return f.is("modelerrorexception") },
+		explanation{}},
 	{v1beta1.ErrorRequestRejected, retryIfAsked, isUnknownPath, explainElsewhere},
 	{v1beta1.ErrorRequestRejected, retryIfAsked, isInvalid, explanation{}},
 	{v1beta1.ErrorProviderError, retryAlways, isServerError, explanation{}},
@@ -129,8 +136,9 @@ func (f *findings) serverSide() bool {
 }
 
 func isOverloaded(f *findings) bool {
-	return f.status == statusOverloaded ||
-		f.is("overloaded_error", "overloaded", "slow_down", "modelnotreadyexception", "engine_overloaded_error") ||
+	return f.has(statusOverloaded, statusNoCapacity) ||
+		f.is("overloaded_error", "overloaded", "slow_down", "modelnotreadyexception", "engine_overloaded_error",
+			"capacity_exceeded") ||
 		f.serverSide() && f.mentions("overloaded", "at capacity", "over capacity")
 }
 
@@ -197,9 +205,10 @@ func isTooLong(f *findings) bool {
 	return f.status == http.StatusRequestEntityTooLarge ||
 		f.is("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large",
 			"model_context_window_exceeded") ||
-		f.mentions("prompt is too long", "maximum context length", "context length exceeded", "exceed context limit",
-			"context window", "available context size", "maximum prompt length", "input is too long", "input token count",
-			"too many input tokens")
+		f.mentions("prompt is too long", "context length", "exceed context limit", "context window",
+			"available context size", "maximum prompt length", "maximum model length", "input is too long",
+			"input token count", "too many input tokens", "model token limit", "prompt exceeds max length",
+			"tokens to keep from the initial prompt")
 }
 
 // modelPhrases are the providers' words for a model that does not exist, or not for this key.
@@ -229,5 +238,5 @@ func isInvalid(f *findings) bool {
 func isServerError(f *findings) bool {
 	return f.status >= http.StatusInternalServerError ||
 		f.is("server_error", "api_error", "internal_error", "internal", "internalservererror", "internal_server_error",
-			"internalserverexception", "modelstreamerrorexception", "modelerrorexception")
+			"internalserverexception", "modelstreamerrorexception")
 }

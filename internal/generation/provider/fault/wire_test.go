@@ -206,6 +206,15 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 			`{"error":{"code":"429","message":"Requests to this operation have exceeded the token rate limit of your current pricing tier. Please retry after 10 seconds. Please go here: https://aka.ms/oai/quotaincrease to increase the default rate limit."}}`, want{v1beta1.ErrorRateLimited, true, 429, 0, ""}},
 		"Azure's filter": {400,
 			`{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400}}`, want{v1beta1.ErrorContentFiltered, false, 400, 0, ""}},
+		"the provider behind OpenRouter": {400,
+			`{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"prompt is too long: ` +
+				providertest.Secret + `\"}","provider_name":"P"}}}`,
+			want{v1beta1.ErrorContextTooLong, false, 400, 0, ""}},
+		"Groq without capacity": {498, `{"error":{"message":"m","type":"capacity_exceeded"}}`,
+			want{v1beta1.ErrorOverloaded, true, 498, 0, ""}},
+		"an invalid call at Groq": {400,
+			`{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed"}}`,
+			want{v1beta1.ErrorReplyFailed, true, 400, 0, ""}},
 		"something else": {400, `{"detail":"` + providertest.Secret + `"}`,
 			want{v1beta1.ErrorRequestRejected, false, 400, 0, ""}},
 	} {
