@@ -57,6 +57,9 @@ type Dialect struct {
 	ReplyBetween bool
 	// MaxCallID is the maximum length of the id of a call; 0: 64.
 	MaxCallID int
+	// HashedIDs is the length of the ids that a provider takes whose ids are letters and digits alone, and all have that
+	// length; 0: they are other ones.
+	HashedIDs int
 	// KeepsID reports whether the provider takes an id unchanged; own: it is the provider's. nil: it takes letters,
 	// digits, "_" and "-" only.
 	KeepsID func(id string, own bool) bool

@@ -5,6 +5,8 @@ package prompt
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"parley.dev/parley/api/v1beta1"
@@ -119,14 +121,25 @@ func (p *pairing) results(message int, parts []v1beta1.MessagePart) {
 
 // unique is a valid and unused id.
 func (p *pairing) unique(id string) string {
-	valid := cmp.Or(ValidName(id, p.maxID), "call")
-	unique := valid
+	unique := p.candidate(id, 1)
 	for n := 2; p.used[unique]; n++ {
-		suffix := fmt.Sprintf("-%d", n)
-		unique = valid[:min(len(valid), p.maxID-len(suffix))] + suffix
+		unique = p.candidate(id, n)
 	}
 	p.used[unique] = true
 	return unique
+}
+
+// candidate is a valid id, another one for each n.
+func (p *pairing) candidate(id string, n int) string {
+	valid, suffix := cmp.Or(ValidName(id, p.maxID), "call"), ""
+	if n > 1 {
+		suffix = fmt.Sprintf("-%d", n)
+	}
+	if length := p.dialect.HashedIDs; length > 0 {
+		sum := sha256.Sum256([]byte(id + suffix))
+		return hex.EncodeToString(sum[:])[:length]
+	}
+	return valid[:min(len(valid), p.maxID-len(suffix))] + suffix
 }
 
 // noResult begins the replacement of a missing result.

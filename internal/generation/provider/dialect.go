@@ -60,6 +60,15 @@ func DialectOf(spec *v1beta1.ChatModelConfigSpec) prompt.Dialect {
 	default:
 		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 	}
+	return forMistral(d, spec)
+}
+
+// forMistral adds what Mistral's models want, which refuse calls with other ids: "must be a-z, A-Z, 0-9, with a length
+// of 9".
+func forMistral(d prompt.Dialect, spec *v1beta1.ChatModelConfigSpec) prompt.Dialect {
+	if spec.Provider == v1beta1.ProviderOpenAICompatible && ofMistral.MatchString(spec.Model) {
+		d.HashedIDs, d.KeepsID = 9, isMistralID
+	}
 	return d
 }
 
@@ -69,6 +78,14 @@ var (
 	// kimiID is how Kimi's ids look.
 	kimiID = regexp.MustCompile(`^functions\.[A-Za-z0-9_-]+:\d+$`)
 )
+
+var (
+	// ofMistral are the models of Mistral.
+	ofMistral   = regexp.MustCompile(`(?i)(?:mis|minis|magis|devs|codes|mix|pix|vox)tral`)
+	mistralForm = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+)
+
+func isMistralID(id string, _ bool) bool { return mistralForm.MatchString(id) }
 
 // keepsID lets a provider have its own ids as it gave them, and a model that reads ids also those of its form that came
 // from elsewhere. Others' could end at a provider that takes letters, digits, "_" and "-" only: gateways hand them on.

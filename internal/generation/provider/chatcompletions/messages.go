@@ -113,7 +113,7 @@ func (b *builder) assistant(content []fantasy.MessagePart,
 		return nil
 	}
 	if !b.ofOpenAI() {
-		message.SetExtraFields(b.thoughts(content))
+		message.SetExtraFields(b.thoughts(content, len(message.ToolCalls) > 0))
 	}
 	return &message
 }

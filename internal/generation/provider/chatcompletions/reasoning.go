@@ -4,9 +4,11 @@
 package chatcompletions
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"reflect"
 	"regexp"
 	"strings"
@@ -46,6 +48,7 @@ func (r *reply) think(more *additions) {
 	}
 	if !hasText {
 		r.parts.Reasoning(blockID, cmp.Or(more.ReasoningContent, more.Reasoning))
+		r.short = r.short || more.ReasoningContent == "" && more.Reasoning != ""
 	}
 }
 
@@ -83,28 +86,63 @@ func (r *reply) unsigned() bool {
 func (r *reply) endThought() {
 	if item, err := json.Marshal(r.details); err == nil && len(r.details) > 0 {
 		r.parts.ReasoningState(blockID, wire.State{Item: item})
+	} else if r.short {
+		r.parts.ReasoningState(blockID, wire.State{Item: shortField})
 	}
 	r.parts.EndReasoning(blockID)
-	r.details = nil
+	r.details, r.short = nil, false
 }
+
+// Fields of a message with its reasoning: DeepSeek's, which most servers have; and that of others, such as Groq and
+// Ollama, who refuse or ignore the first one. The item of a reasoning has the name of the second.
+const longField = "reasoning_content"
+
+var shortField = json.RawMessage(`"reasoning"`)
 
 // signs are models whose makers sign the reasoning, and take it back with the signature alone.
 var signs = regexp.MustCompile(`^(?:anthropic|openai|google|x-?ai)/`)
 
 // thoughts are the fields of a message that have its reasoning.
-func (b *builder) thoughts(content []fantasy.MessagePart) object {
+func (b *builder) thoughts(content []fantasy.MessagePart, calls bool) object {
 	var texts []string
 	var details []detail
+	field := longField
 	for _, part := range content {
 		if thought, ok := part.(fantasy.ReasoningPart); ok {
 			texts, details = append(texts, thought.Text), append(details, b.detailsOf(thought)...)
+			if bytes.Equal(wire.StateOf(thought).Item, shortField) {
+				field = "reasoning"
+			}
 		}
 	}
+	text := strings.Join(texts, "\n")
 	switch {
 	case len(details) > 0:
 		return object{"reasoning_details": details}
-	case len(texts) > 0 && b.spec.Provider == v1beta1.ProviderOpenAICompatible:
-		return object{"reasoning_content": strings.Join(texts, "\n")}
+	case b.spec.Provider != v1beta1.ProviderOpenAICompatible:
+		return nil
+	case text != "":
+		return object{field: text}
+	case calls:
+		return b.noThoughts()
+	}
+	return nil
+}
+
+// needThoughts are the domains of DeepSeek and Kimi, which refuse a history that has calls without reasoning while they
+// think, such as those of another model, and what stands for it. Kimi takes an empty one for missing.
+var needThoughts = map[string]string{"deepseek.com": "", "moonshot.ai": " ", "moonshot.cn": " ", "kimi.com": " "}
+
+// noThoughts is the field of a message with calls and without reasoning.
+func (b *builder) noThoughts() object {
+	at, err := url.Parse(b.url)
+	if err != nil {
+		return nil
+	}
+	for domain, none := range needThoughts {
+		if host := at.Hostname(); host == domain || strings.HasSuffix(host, "."+domain) {
+			return object{longField: none}
+		}
 	}
 	return nil
 }

@@ -32,7 +32,9 @@ type reply struct {
 	end  wire.End
 	// details are those of the reasoning that the model is writing.
 	details []detail
-	calls   calls
+	// short is whether it came in the field "reasoning" alone.
+	short bool
+	calls calls
 }
 
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {

@@ -146,8 +146,8 @@ func (b *builder) output() {
 	}
 }
 
-// reasons are the names of OpenAI's models that reason.
-var reasons = regexp.MustCompile(`(?:^|-)(?:o[134]|oss)|gpt-5`)
+// reasons are the names of OpenAI's models that reason. Servers for gpt-oss take what they take for other models.
+var reasons = regexp.MustCompile(`(?:^|-)o[134]|gpt-5`)
 
 // fit leaves out what the provider or the model does not take, and names the limit of tokens as the model does.
 func (b *builder) fit() {
@@ -159,7 +159,7 @@ func (b *builder) fit() {
 	switch name := strings.ToLower(b.spec.Model); {
 	case strings.Contains(name, "search-preview"):
 		b.leaveOut("it is not supported for the search preview models", "temperature")
-	case reasons.MatchString(name):
+	case reasons.MatchString(name), b.ofOpenAI() && strings.Contains(name, "gpt-oss"):
 		const why = "it is not supported for reasoning models"
 		b.leaveOut(why, "temperature", "top_p", "frequency_penalty", "presence_penalty")
 		if b.ofOpenAI() {

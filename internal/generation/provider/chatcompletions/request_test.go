@@ -85,8 +85,12 @@ func TestModelsThatReasonAreToldNoStop(t *testing.T) {
 		[]any{body["stop"], warnings})
 	spec := providertest.Specs["openai-compatible"]
 	spec.Model = "gpt-oss-20b"
-	if body, warnings := sent(t, spec, stop); body["stop"] == nil || len(warnings) > 0 {
-		t.Errorf("a server for gpt-oss is sent %v, warnings %q", body["stop"], warnings)
+	body, warnings = sent(t, spec, func(call *fantasy.Call, s *wire.Settings) {
+		stop(call, s)
+		call.Temperature, call.MaxOutputTokens = new(0.5), new(int64(100))
+	})
+	if body["stop"] == nil || body["temperature"] == nil || body["max_tokens"] == nil || len(warnings) > 0 {
+		t.Errorf("a server for gpt-oss is sent %v, warnings %q", body, warnings)
 	}
 }
 
@@ -173,6 +177,46 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 			var want any
 			check.OK(t, json.Unmarshal([]byte(c.want), &want))
 			check.Equal(t, "what is sent", want, body["messages"].([]any)[1].(object)[c.field])
+		})
+	}
+}
+
+// Groq and Cerebras refuse the field that most servers have. DeepSeek and Kimi refuse calls without it.
+func TestReasoningGoesBackInItsField(t *testing.T) {
+	call := `"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	for name, c := range map[string]struct {
+		base, delta string
+		want        object
+	}{
+		"reasoning":         {"http://model.example/v1", `{"reasoning":"Hm"}`, object{"reasoning": "Hm"}},
+		"reasoning_content": {"http://model.example/v1", `{"reasoning_content":"Hm"}`, object{"reasoning_content": "Hm"}},
+		"both": {"http://model.example/v1", `{"reasoning":"Hm","reasoning_content":"Hm"}`,
+			object{"reasoning_content": "Hm"}},
+		"none":             {"http://model.example/v1", `{}`, object{}},
+		"none of DeepSeek": {"https://api.deepseek.com/v1", `{}`, object{"reasoning_content": ""}},
+		"none of Kimi":     {"https://api.moonshot.ai/v1", `{}`, object{"reasoning_content": " "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := providertest.Specs["openai-compatible"]
+			spec.BaseURL = c.base
+			server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(c.delta, "null"),
+				providertest.Chunk(`{`+call+`}`, `"tool_calls"`))}
+			got, err := server.Ask(t, spec, nil)
+			check.OK(t, err)
+			user, reply := v1beta1.ChatMessage{}, v1beta1.ChatMessage{}
+			user.Spec.Role, user.Spec.Content = v1beta1.RoleUser, "q"
+			reply.Spec.Role, reply.Spec.Parts = v1beta1.RoleAssistant, got.Parts
+			body, _ := sent(t, spec, func(call *fantasy.Call, _ *wire.Settings) {
+				call.Prompt = prompt.Build(prompt.Input{History: []v1beta1.ChatMessage{user, reply},
+					Dialect: provider.DialectOf(&spec)})
+			})
+			fields := object{}
+			for _, field := range []string{"reasoning", "reasoning_content"} {
+				if value, has := body["messages"].([]any)[1].(object)[field]; has {
+					fields[field] = value
+				}
+			}
+			check.Equal(t, "fields", c.want, fields)
 		})
 	}
 }
