@@ -181,12 +181,19 @@ func (a *Attempt) ask(
 
 // call disables thinking, which a caption does not need. A plain call does so only where it is safe for every model.
 func (a *Attempt) call(t *models.Target, r request, plain bool) fantasy.Call {
-	effort := t.Config.Spec.ReasoningEffort.Effort("")
-	if provider.IsThinkingOptIn(t.Config.Spec.Provider) || effort != "" && !plain {
+	spec, form := &t.Config.Spec, r.form
+	effort := spec.ReasoningEffort.Effort("")
+	if provider.IsClaude(spec.Provider) || effort != "" && !plain {
 		effort = v1beta1.EffortNone
 	}
-	return r.form.Ask(provider.Call(&t.Config.Spec, effort), a.preamble, r.text, plain)
+	if provider.AlwaysThinks(spec) {
+		form.Tokens += tokensToThink
+	}
+	return form.Ask(provider.Call(spec, effort), a.preamble, r.text, plain)
 }
+
+// tokensToThink are those of a caption of a model that always thinks: with its lowest effort, it thinks briefly.
+const tokensToThink = 2048
 
 // refusesTools reports whether the call may have failed because it requires a tool, for which servers have no one
 // error.

@@ -10,8 +10,21 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/generation/provider/messages"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
+
+// outputPart is which part of its context a model may write unless the configuration says more: servers such as vLLM
+// refuse a call whose prompt and maximum output together exceed the context.
+const outputPart = 4
+
+// Bound bounds the output of a call to a part of the model's context, unless the configuration sets a maximum. limit is
+// that of the context in tokens; 0: unknown.
+func Bound(call *fantasy.Call, spec *v1beta1.ChatModelConfigSpec, limit int64) {
+	if spec.MaxOutputTokens == nil && limit > 0 {
+		call.MaxOutputTokens = new(min(*call.MaxOutputTokens, max(1, limit/outputPart)))
+	}
+}
 
 // Call is a call with all settings of the configuration, and with the effort of the turn's message, if any. It has
 // neither prompt nor tools yet.
@@ -27,10 +40,15 @@ func Call(spec *v1beta1.ChatModelConfigSpec, effort v1beta1.ReasoningEffort) fan
 	}
 }
 
-// IsThinkingOptIn reports whether the provider's models think only if a call enables it, as Claude does. Claude refuses
-// a call that enables it and leaves no room for thoughts.
-func IsThinkingOptIn(p v1beta1.ModelProvider) bool {
+// IsClaude reports whether the provider's models are called as Claude is, for which no effort is safe: a call that has
+// it think and leaves no room for thoughts is refused.
+func IsClaude(p v1beta1.ModelProvider) bool {
 	return p == v1beta1.ProviderAnthropic || p == v1beta1.ProviderBedrock
+}
+
+// AlwaysThinks reports whether the model of a configuration thinks whatever a call says.
+func AlwaysThinks(spec *v1beta1.ChatModelConfigSpec) bool {
+	return IsClaude(spec.Provider) && messages.ClaudeOf(spec.Model).AlwaysThinks()
 }
 
 // Pin makes a call one of the chat with that UID, for providers that keep the requests of one chat together.

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/gemini"
+	"parley.dev/parley/internal/generation/provider/messages"
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
@@ -70,7 +71,7 @@ func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.
 	default: // It is one tool.
 		return call
 	}
-	if toolChoice != fantasy.ToolChoiceRequired && IsThinkingOptIn(m.spec.Provider) && claudeThinks(&settings, m.spec) {
+	if m.isUnforced(toolChoice, &settings) {
 		call.Prompt = slices.Insert(slices.Clone(call.Prompt), 0, fantasy.NewSystemMessage(toolFirst))
 		call.ToolChoice = nil
 		return call
@@ -83,10 +84,23 @@ func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.
 	return call
 }
 
+// isUnforced reports whether the model cannot be forced to call the tool. A call that the caller requires precedes
+// thoughts.
+func (m outputModel) isUnforced(choice fantasy.ToolChoice, settings *wire.Settings) bool {
+	if !IsClaude(m.spec.Provider) {
+		return false
+	}
+	return messages.ClaudeOf(m.spec.Model).Unforced ||
+		choice != fantasy.ToolChoiceRequired && claudeThinks(settings, m.spec)
+}
+
 // claudeThinks reports whether a call has Claude think.
 func claudeThinks(settings *wire.Settings, spec *v1beta1.ChatModelConfigSpec) bool {
 	if settings.Effort != "" {
 		return settings.Effort != v1beta1.EffortNone
+	}
+	if messages.ClaudeOf(spec.Model).Thinks() {
+		return true
 	}
 	options := settings.Provider.Anthropic
 	if spec.Provider == v1beta1.ProviderBedrock {

@@ -63,8 +63,11 @@ func modelOf(protocol wire.Protocol, spec *v1beta1.ChatModelConfigSpec, client *
 	limits.Binary = spec.Provider == v1beta1.ProviderBedrock
 	client = httpguard.Guard(client, limits)
 	model := fantasy.LanguageModel(wire.NewModel(protocol, client, spec))
-	if spoken == finish.Responses {
+	switch spoken {
+	case finish.Responses:
 		model = responses.Model(model, spec)
+	case finish.Messages:
+		model = messages.Model(model, spec)
 	}
 	return finish.Model(outputModel{fileurl.Model(model, spec), spec}, spoken)
 }

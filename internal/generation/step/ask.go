@@ -40,6 +40,7 @@ type request struct {
 func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	spec, chat := &t.Config.Spec, p.chat
 	call := provider.Call(spec, effort(chat))
+	provider.Bound(&call, spec, limitOf(chat, t).Tokens)
 	provider.Pin(&call, spec, string(chat.UID))
 	call.Prompt = built
 	var warnings []fantasy.CallWarning

@@ -68,12 +68,13 @@ type builder struct {
 	call     *fantasy.Call
 	settings wire.Settings
 	options  v1beta1.AnthropicOptions
+	claude   Claude
 	params   anthropic.MessageNewParams
 	warnings []fantasy.CallWarning
 }
 
 func (p *protocol) build(call *fantasy.Call) *builder {
-	b := &builder{protocol: p, call: call, settings: wire.SettingsOf(call)}
+	b := &builder{protocol: p, call: call, settings: wire.SettingsOf(call), claude: ClaudeOf(p.spec.Model)}
 	b.params.MaxTokens = 4096 // The protocol demands a number.
 	if call.MaxOutputTokens != nil {
 		b.params.MaxTokens = *call.MaxOutputTokens
@@ -108,16 +109,22 @@ func (b *builder) warnIf(omitted bool, setting, why string) {
 	}
 }
 
-// sample sets how tokens are chosen. Claude refuses these settings while it thinks.
+// sample sets how tokens are chosen. Claude refuses these settings while it thinks, and from Opus 4.7 on always.
 func (b *builder) sample() {
-	const thinking, unknown = "it is not supported while the model thinks", "the provider has no such setting"
-	call, thinks := b.call, !param.IsOmitted(b.params.Thinking) || b.params.OutputConfig.Effort != ""
-	b.warnIf(thinks && call.Temperature != nil, "temperature", thinking)
-	b.warnIf(thinks && call.TopP != nil, "topP", thinking)
-	b.warnIf(thinks && call.TopK != nil, "topK", thinking)
+	call, why := b.call, ""
+	switch {
+	case b.claude.Adaptive:
+		why = "the model takes no such setting"
+	case !param.IsOmitted(b.params.Thinking) || b.params.OutputConfig.Effort != "":
+		why = "it is not supported while the model thinks"
+	}
+	b.warnIf(why != "" && call.Temperature != nil, "temperature", why)
+	b.warnIf(why != "" && call.TopP != nil, "topP", why)
+	b.warnIf(why != "" && call.TopK != nil, "topK", why)
+	const unknown = "the provider has no such setting"
 	b.warnIf(call.FrequencyPenalty != nil, "frequencyPenalty", unknown)
 	b.warnIf(call.PresencePenalty != nil, "presencePenalty", unknown)
-	if !thinks {
+	if why == "" {
 		b.params.Temperature, b.params.TopP, b.params.TopK = optional(call.Temperature), optional(call.TopP),
 			optional(call.TopK)
 	}

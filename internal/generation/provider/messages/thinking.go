@@ -13,16 +13,10 @@ import (
 	"parley.dev/parley/api/v1beta1"
 )
 
-var (
-	// budgeted are the Claude models that take a budget of tokens for thinking: all up to 4.5. Later ones decide
-	// themselves and take an effort.
-	budgeted = regexp.MustCompile(
-		`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
-	// unbudgeted are those that refuse a budget.
-	unbudgeted = regexp.MustCompile(`claude-(?:mythos-preview|opus-4-(?:[7-9]|[1-9]\d)(?:\D|$))`)
-	// silent are those that, like these, show no thoughts by default.
-	silent = regexp.MustCompile(`claude-(?:opus|sonnet|fable|mythos)-5`)
-)
+// budgeted are the Claude models that take a budget of tokens for thinking: all up to 4.5. Later ones decide
+// themselves and take an effort.
+var budgeted = regexp.MustCompile(
+	`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
 
 // efforts are those that Claude takes, and which part of the output is for thinking, in percent, as OpenRouter divides
 // it for the same efforts. Claude does not think by default.
@@ -37,18 +31,40 @@ var efforts = map[v1beta1.ReasoningEffort]struct {
 // think sets how much the model thinks.
 func (b *builder) think() {
 	model, display := strings.ToLower(b.spec.Model), string(b.options.ThinkingDisplay)
-	if unbudgeted.MatchString(model) || silent.MatchString(model) {
+	if b.claude.Adaptive {
 		display = cmp.Or(display, "summarized")
+	}
+	if b.settings.Effort == v1beta1.EffortNone {
+		b.stopThinking()
+		return
 	}
 	effort, budget := b.effort(model)
 	b.params.OutputConfig.Effort = effort
 	switch {
-	case effort != "", budget > 0 && unbudgeted.MatchString(model):
+	case effort != "", budget > 0 && b.claude.Adaptive, b.claude.Thinks(): // Without the display, that shows no thoughts.
 		b.params.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{
 			Display: anthropic.ThinkingConfigAdaptiveDisplay(display)}
 	case budget > 0:
 		b.params.Thinking.OfEnabled = &anthropic.ThinkingConfigEnabledParam{BudgetTokens: budget,
 			Display: anthropic.ThinkingConfigEnabledDisplay(display)}
+	}
+}
+
+// stopThinking has a model that thinks by default not think, or as little as it can.
+func (b *builder) stopThinking() {
+	b.params.Thinking = anthropic.ThinkingConfigParamUnion{}
+	switch effort := b.params.OutputConfig.Effort; b.claude.off {
+	case offByDefault:
+	case offDisabled:
+		b.params.Thinking.OfDisabled = new(anthropic.NewThinkingConfigDisabledParam())
+		if effort == anthropic.OutputConfigEffortXhigh || effort == anthropic.OutputConfigEffortMax { // Opus 5 refuses these.
+			b.params.OutputConfig.Effort = anthropic.OutputConfigEffortHigh
+		}
+	case offBetween:
+		b.params.Thinking.OfBetweenTools = new(anthropic.NewThinkingConfigBetweenToolsParam())
+	case offNever:
+		b.warnIf(true, "reasoningEffort", "the model always thinks, here as little as it can")
+		b.params.OutputConfig.Effort = anthropic.OutputConfigEffortLow
 	}
 }
 

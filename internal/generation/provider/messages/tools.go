@@ -60,17 +60,31 @@ func (b *builder) choose() {
 	}
 	name := toolChoice.Or(fantasy.ToolChoiceAuto)
 	kind := cmp.Or(choices[name], "tool")
+	if kind == "tool" || kind == "any" {
+		kind = b.force(kind)
+	}
 	choice := object{"type": kind}
-	switch kind {
-	case "tool":
+	if kind == "tool" {
 		choice["name"] = name
-		fallthrough
-	case "any":
-		b.warnIf(!param.IsOmitted(b.params.Thinking), "thinking", "the model has to call a tool")
-		b.params.Thinking = anthropic.ThinkingConfigParamUnion{}
 	}
 	if single && kind != "none" && b.bedrock == nil { // Bedrock does not know the field.
 		choice["disable_parallel_tool_use"] = true
 	}
 	b.params.ToolChoice = param.Override[anthropic.ToolChoiceUnionParam](choice)
+}
+
+// force returns a kind of choice that forces the model to call a tool, without thinking, or else the one that does not.
+func (b *builder) force(kind string) string {
+	if b.claude.Unforced {
+		b.warnIf(true, "toolChoice", "the model cannot be forced to call a tool")
+		return choices[fantasy.ToolChoiceAuto]
+	}
+	b.warnIf(b.isToThink(), "thinking", "the model has to call a tool")
+	b.stopThinking()
+	return kind
+}
+
+// isToThink reports whether the settings have the model think.
+func (b *builder) isToThink() bool {
+	return b.params.Thinking.OfEnabled != nil || b.params.OutputConfig.Effort != "" || b.options.Thinking != nil
 }

@@ -5,7 +5,6 @@ package responses
 
 import (
 	"context"
-	"slices"
 
 	"charm.land/fantasy"
 
@@ -27,30 +26,10 @@ func Model(inner fantasy.LanguageModel, spec *v1beta1.ChatModelConfigSpec) fanta
 }
 
 func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
-	rest, found := withoutReasoning(call.Prompt)
-	if !found || isSet(optionsOf(&call, m.spec.Provider).Store) {
+	if isSet(optionsOf(&call, m.spec.Provider).Store) {
 		return m.LanguageModel.Stream(ctx, call)
 	}
-	return wire.Retry(ctx, m.LanguageModel, call, func(err error) *fantasy.Call {
-		if rest == nil || !fault.HistoryRejected(err, fault.Subject{Spec: m.spec}) {
-			return nil
-		}
-		again := call
-		again.Prompt, rest = rest, nil
-		return &again
+	return wire.RetryWithoutReasoning(ctx, m.LanguageModel, call, func(err error) bool {
+		return fault.HistoryRejected(err, fault.Subject{Spec: m.spec})
 	})
-}
-
-// withoutReasoning is a prompt without the reasoning that would go back; false: it has none.
-func withoutReasoning(prompt fantasy.Prompt) (rest fantasy.Prompt, found bool) {
-	sealed := func(part fantasy.MessagePart) bool {
-		return part.GetType() == fantasy.ContentTypeReasoning && wire.StateOf(part).Item != nil
-	}
-	rest = slices.Clone(prompt)
-	for i := range rest {
-		if slices.ContainsFunc(rest[i].Content, sealed) {
-			rest[i].Content, found = slices.DeleteFunc(slices.Clone(rest[i].Content), sealed), true
-		}
-	}
-	return rest, found
 }
