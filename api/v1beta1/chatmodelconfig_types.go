@@ -45,8 +45,8 @@ const (
 	TransportResponses ModelTransport = "Responses"
 )
 
-// DefaultMaxOutputTokens is sent when maxOutputTokens is not set, at most a quarter of the context: 32000, since some
-// providers cut at a few thousand otherwise.
+// DefaultMaxOutputTokens is sent when maxOutputTokens is not set and the context has room: 32000, since some providers
+// cut at a few thousand otherwise.
 const DefaultMaxOutputTokens = 32000
 
 // ChatModelConfigSpec says which model answers, and how to call it.
@@ -184,7 +184,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Fallbacks []ModelConfigReference `json:"fallbacks,omitempty"`
 
-	// maxOutputTokens of one call. Default 32000, and at most a quarter of the context if its limit is known.
+	// maxOutputTokens of one call. Default 32000, and at most what the prompt leaves of the context, but no less than a
+	// quarter of it, if its limit is known.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000000
 	// +optional

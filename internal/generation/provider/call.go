@@ -14,18 +14,6 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
-// outputPart is which part of its context a model may write unless the configuration says more: servers such as vLLM
-// refuse a call whose prompt and maximum output together exceed the context.
-const outputPart = 4
-
-// Bound bounds the output of a call to a part of the model's context, unless the configuration sets a maximum. limit is
-// that of the context in tokens; 0: unknown.
-func Bound(call *fantasy.Call, spec *v1beta1.ChatModelConfigSpec, limit int64) {
-	if spec.MaxOutputTokens == nil && limit > 0 {
-		call.MaxOutputTokens = new(min(*call.MaxOutputTokens, max(1, limit/outputPart)))
-	}
-}
-
 // Call is a call with all settings of the configuration, and with the effort of the turn's message, if any. It has
 // neither prompt nor tools yet.
 func Call(spec *v1beta1.ChatModelConfigSpec, effort v1beta1.ReasoningEffort) fantasy.Call {

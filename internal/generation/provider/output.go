@@ -99,9 +99,6 @@ func claudeThinks(settings *wire.Settings, spec *v1beta1.ChatModelConfigSpec) bo
 	if settings.Effort != "" {
 		return settings.Effort != v1beta1.EffortNone
 	}
-	if messages.ClaudeOf(spec.Model).Thinks() {
-		return true
-	}
 	options := settings.Provider.Anthropic
 	if spec.Provider == v1beta1.ProviderBedrock {
 		options = settings.Provider.Bedrock

@@ -62,7 +62,7 @@ func modelOf(protocol wire.Protocol, spec *v1beta1.ChatModelConfigSpec, client *
 	limits := httpguard.ModelLimits
 	limits.Binary = spec.Provider == v1beta1.ProviderBedrock
 	client = httpguard.Guard(client, limits)
-	model := fantasy.LanguageModel(wire.NewModel(protocol, client, spec))
+	model := fantasy.LanguageModel(&roomModel{LanguageModel: wire.NewModel(protocol, client, spec), spec: spec})
 	switch spoken {
 	case finish.Responses:
 		model = responses.Model(model, spec)

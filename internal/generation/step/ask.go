@@ -40,7 +40,6 @@ type request struct {
 func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	spec, chat := &t.Config.Spec, p.chat
 	call := provider.Call(spec, effort(chat))
-	provider.Bound(&call, spec, limitOf(chat, t).Tokens)
 	provider.Pin(&call, spec, string(chat.UID))
 	call.Prompt = built
 	var warnings []fantasy.CallWarning
@@ -56,6 +55,7 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	}
 	own, unavailable := provider.OwnTools(spec, chat.Spec.Tools)
 	call.Tools = append(call.Tools, own...)
+	provider.Bound(&call, spec, limitOf(chat, t).Tokens)
 	return request{target: t, call: call, warnings: warnings, unavailable: unavailable}
 }
 

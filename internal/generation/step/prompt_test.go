@@ -380,3 +380,18 @@ func TestModelIsToldOfItsToolsWorkspace(t *testing.T) {
 		})
 	}
 }
+
+func TestOutputHasRoomInTheContext(t *testing.T) {
+	w := newWired(t, wiredForm("openai-compatible"), modelserver.Script{})
+	config := w.config("small", w.URL)
+	config.Spec.MaxOutputTokens, config.Spec.ContextLimit = nil, new(int64(4096))
+	w.Put(config)
+	w.on("small").ask("Hello?")
+	var sent struct {
+		MaxTokens int64 `json:"max_tokens"`
+	}
+	check.OK(t, json.Unmarshal(w.Server.Requests()[0].Body, &sent))
+	if sent.MaxTokens < 1024 || sent.MaxTokens > 4096 {
+		t.Errorf("%d tokens may be written", sent.MaxTokens)
+	}
+}

@@ -100,7 +100,7 @@ var limitPhrases = regexp.MustCompile(
 // limit is how many tokens the model's context holds according to the provider; 0: unknown, or out of range.
 func (f *findings) limit() int64 {
 	var tokens int64
-	if m := limitPhrases.FindStringSubmatch(f.text); m != nil {
+	if m := limitPhrases.FindStringSubmatch(f.text + "\n" + f.cause); m != nil {
 		tokens, _ = strconv.ParseInt(strings.NewReplacer(",", "", "_", "").Replace(m[1]), 10, 64) // 0 is out of range.
 	}
 	if tokens < v1beta1.MinContextLimit || tokens > v1beta1.MaxContextLimit {

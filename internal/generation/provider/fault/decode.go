@@ -19,7 +19,7 @@ import (
 type answer struct {
 	// message is the error message.
 	message string
-	// cause is what a gateway was told by the provider that it asked. It is compared, and not quoted.
+	// cause is what a gateway was told by the provider that it asked. It is compared by tells alone, and not quoted.
 	cause string
 	// names are the provider's names for the error (code, type, status), in small letters.
 	names []string

@@ -64,7 +64,7 @@ func find(err error, about Subject) *findings {
 		f.answer = decode(e, about.Spec.Provider)
 		f.status = errorStatus(e.StatusCode)
 	}
-	f.text = normalize(f.message + "\n" + f.cause)
+	f.text, f.cause = normalize(f.message), normalize(f.cause)
 	headers, f.page = about.HTTP.Said(headers)
 	f.shouldRetry = shouldRetry(headers)
 	if wait := waitInHeaders(headers, about.Now); wait > 0 {
@@ -129,6 +129,13 @@ func (f *findings) is(names ...string) bool {
 // mentions reports whether the provider's message contains one of these phrases, which are in small letters.
 func (f *findings) mentions(phrases ...string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(f.text, phrase) })
+}
+
+// tells is mentions, also of what a gateway was told by the provider that it asked: that can be JSON, and about the
+// gateway's own account.
+func (f *findings) tells(phrases ...string) bool {
+	return f.mentions(phrases...) ||
+		slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(f.cause, phrase) })
 }
 
 // has reports whether the status is one of these.

@@ -120,12 +120,13 @@ func isMoreSpecific(f *findings) bool {
 
 // isHistoryRejected: the calls, results, reasoning and former replies that were sent do not belong together.
 func isHistoryRejected(f *findings) bool {
-	return f.is("previous_response_not_found", "invalid_encrypted_content") || f.mentions(
+	return f.is("previous_response_not_found", "invalid_encrypted_content") || f.tells(
 		"no tool output found for function call", "no tool call found for function call output",
 		"without its required following item", "without its required 'reasoning' item", "previous response with id",
 		"must be a response to a preceding message with 'tool_calls'", "must be followed by tool messages",
 		"`tool_use` ids were found without", "unexpected `tool_use_id` found in `tool_result`",
-		"invalid `signature` in `thinking` block", "thought_signature", "number of function response parts",
+		"invalid `signature` in `thinking` block", "in `redacted_thinking` block", "bound to a different conversation",
+		"thought_signature", "number of function response parts",
 		"function call turn comes immediately after",
 	)
 }
@@ -139,7 +140,7 @@ func isOverloaded(f *findings) bool {
 	return f.has(statusOverloaded, statusNoCapacity) ||
 		f.is("overloaded_error", "overloaded", "slow_down", "modelnotreadyexception", "engine_overloaded_error",
 			"capacity_exceeded") ||
-		f.serverSide() && f.mentions("overloaded", "at capacity", "over capacity")
+		f.serverSide() && f.tells("overloaded", "at capacity", "over capacity")
 }
 
 // isUsedUp: a limit that comes back within minutes is one of a rate, whatever the words.
@@ -192,7 +193,7 @@ func isUnavailable(f *findings) bool {
 func isFiltered(f *findings) bool {
 	return f.is("content_filter", "content_policy_violation", "content_filter_error", "responsibleaipolicyviolation",
 		"invalid_prompt", "cyber_policy_violation", "moderation") ||
-		f.mentions("content management policy", "content filtering policy", "requires moderation",
+		f.tells("content management policy", "content filtering policy", "requires moderation",
 			"flagged as potentially violating", "prohibited content")
 }
 
@@ -205,7 +206,7 @@ func isTooLong(f *findings) bool {
 	return f.status == http.StatusRequestEntityTooLarge ||
 		f.is("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large",
 			"model_context_window_exceeded") ||
-		f.mentions("prompt is too long", "context length", "exceed context limit", "context window",
+		f.tells("prompt is too long", "context length", "exceed context limit", "context window",
 			"available context size", "maximum prompt length", "maximum model length", "input is too long",
 			"input token count", "too many input tokens", "model token limit", "prompt exceeds max length",
 			"tokens to keep from the initial prompt")

@@ -210,6 +210,9 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 			`{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"prompt is too long: ` +
 				providertest.Secret + `\"}","provider_name":"P"}}}`,
 			want{v1beta1.ErrorContextTooLong, false, 400, 0, ""}},
+		"the quota of OpenRouter's own account": {429,
+			`{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"You exceeded your current quota."}}}`,
+			want{v1beta1.ErrorRateLimited, true, 429, 0, ""}},
 		"Groq without capacity": {498, `{"error":{"message":"m","type":"capacity_exceeded"}}`,
 			want{v1beta1.ErrorOverloaded, true, 498, 0, ""}},
 		"an invalid call at Groq": {400,

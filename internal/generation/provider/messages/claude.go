@@ -19,18 +19,19 @@ import (
 type model struct {
 	fantasy.LanguageModel
 
-	spec *v1beta1.ChatModelConfigSpec
+	spec      *v1beta1.ChatModelConfigSpec
+	reasoning wire.Reasoning
 }
 
 // Model returns the model of a configuration, which makes a call again without the thoughts of former replies if the
 // provider refuses them. Claude from Fable 5.1 on binds a thought to all that came before it, and a chat can have other
 // tools, instructions or files by then.
 func Model(inner fantasy.LanguageModel, spec *v1beta1.ChatModelConfigSpec) fantasy.LanguageModel {
-	return model{inner, spec}
+	return model{inner, spec, wire.NewReasoning()}
 }
 
 func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
-	return wire.RetryWithoutReasoning(ctx, m.LanguageModel, call, func(err error) bool {
+	return m.reasoning.Stream(ctx, m.LanguageModel, call, func(err error) bool {
 		return fault.HistoryRejected(err, fault.Subject{Spec: m.spec})
 	})
 }

@@ -74,8 +74,9 @@ func TestSettingsThatNewClaudesRefuse(t *testing.T) {
 		"none of Sonnet 5.5":   {"claude-sonnet-5-5", "None", 0, false, `{"type":"between_tools"}`, "null", "null", ""},
 		"none of Opus 5.5":     {"claude-opus-5-5", "None", 0, false, "null", `{"effort":"low"}`, "null", "reasoningEffort"},
 		"none of Opus 4.8":     {"claude-opus-4-8", "None", 0, false, "null", "null", "null", ""},
-		"a forced Opus 5":      {"claude-opus-5", "", 0, true, `{"type":"disabled"}`, "null", `{"name":"f","type":"tool"}`, ""},
-		"a forced, deep one":   {"claude-opus-5", "Max", 0, true, `{"type":"disabled"}`, `{"effort":"high"}`, `{"name":"f","type":"tool"}`, "thinking"},
+		"a forced Opus 5":      {"claude-opus-5", "", 0, true, "null", "null", `{"name":"f","type":"tool"}`, ""},
+		"a forced, deep one":   {"claude-opus-5", "Max", 0, true, "null", `{"effort":"max"}`, `{"name":"f","type":"tool"}`, "thinking"},
+		"a forced one, none":   {"claude-opus-5", "None", 0, true, `{"type":"disabled"}`, "null", `{"name":"f","type":"tool"}`, ""},
 		"a forced Opus 5.5":    {"claude-opus-5-5", "", 0, true, summarized, "null", `{"type":"auto"}`, "toolChoice"},
 		"a forced earlier one": {"claude-opus-4-6", "High", 0, true, "null", `{"effort":"high"}`, `{"name":"f","type":"tool"}`, "thinking"},
 		"deep, an earlier one": {"claude-opus-4-6", "High", 0, false, adaptive, `{"effort":"high"}`, "null", ""},
@@ -138,4 +139,32 @@ func TestThoughtsBoundToAnotherConversationAreLeftOut(t *testing.T) {
 	check.Contains(t, server.Sent[0], `"signature":"s"`)
 	check.Lacks(t, server.Sent[1], "signature")
 	check.Contains(t, server.Sent[1], `"text":"Hi"`)
+}
+
+// Each later call has the refused thoughts, and newer ones with it.
+func TestRefusedThoughtsAreRefusedOnce(t *testing.T) {
+	refusal := providertest.Reply{Status: http.StatusBadRequest, Body: `{"type":"error","error":{"type":` +
+		`"invalid_request_error","message":"The block is bound to a different conversation."}}`}
+	server := &providertest.Scripted{Replies: append([]providertest.Reply{refusal}, blocks(hi)...)}
+	spec := providertest.Specs["anthropic"]
+	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: server})
+	check.OK(t, err)
+	thought := func(signature string) fantasy.Message {
+		return fantasy.Message{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
+			fantasy.ReasoningPart{Text: "Hm", ProviderOptions: (&wire.State{Signature: signature}).With()},
+			fantasy.TextPart{Text: "Hi"}}}
+	}
+	prompt := fantasy.Prompt{fantasy.NewUserMessage("a"), thought("old"), fantasy.NewUserMessage("b")}
+	for range 2 {
+		stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: prompt})
+		check.OK(t, err)
+		for part := range stream {
+			check.OK(t, part.Error)
+		}
+		prompt = append(prompt, thought("new"), fantasy.NewUserMessage("c"))
+	}
+	check.Equal(t, "requests", 3, len(server.Sent))
+	check.Contains(t, server.Sent[0], `"signature":"old"`)
+	check.Lacks(t, server.Sent[2], `"signature":"old"`)
+	check.Contains(t, server.Sent[2], `"signature":"new"`)
 }

@@ -52,14 +52,10 @@ func (b *builder) think() {
 
 // stopThinking has a model that thinks by default not think, or as little as it can.
 func (b *builder) stopThinking() {
-	b.params.Thinking = anthropic.ThinkingConfigParamUnion{}
-	switch effort := b.params.OutputConfig.Effort; b.claude.off {
+	switch b.claude.off {
 	case offByDefault:
 	case offDisabled:
 		b.params.Thinking.OfDisabled = new(anthropic.NewThinkingConfigDisabledParam())
-		if effort == anthropic.OutputConfigEffortXhigh || effort == anthropic.OutputConfigEffortMax { // Opus 5 refuses these.
-			b.params.OutputConfig.Effort = anthropic.OutputConfigEffortHigh
-		}
 	case offBetween:
 		b.params.Thinking.OfBetweenTools = new(anthropic.NewThinkingConfigBetweenToolsParam())
 	case offNever:
@@ -83,7 +79,7 @@ func (b *builder) effort(model string) (word anthropic.OutputConfigEffort, budge
 	case row.percent > 0:
 		budget = max(1024, min(most*row.percent/100, 128_000, most-1))
 	}
-	if budget >= most {
+	if budget >= most && !b.claude.Adaptive {
 		b.warnIf(true, setting, "maxOutputTokens leaves no room for it")
 		return "", 0
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
@@ -80,11 +81,14 @@ func (b *builder) force(kind string) string {
 		return choices[fantasy.ToolChoiceAuto]
 	}
 	b.warnIf(b.isToThink(), "thinking", "the model has to call a tool")
-	b.stopThinking()
+	if b.params.Thinking.OfDisabled == nil && b.params.Thinking.OfBetweenTools == nil {
+		b.params.Thinking = anthropic.ThinkingConfigParamUnion{}
+	}
 	return kind
 }
 
 // isToThink reports whether the settings have the model think.
 func (b *builder) isToThink() bool {
-	return b.params.Thinking.OfEnabled != nil || b.params.OutputConfig.Effort != "" || b.options.Thinking != nil
+	return b.settings.Effort != v1beta1.EffortNone &&
+		(b.params.Thinking.OfEnabled != nil || b.params.OutputConfig.Effort != "" || b.options.Thinking != nil)
 }

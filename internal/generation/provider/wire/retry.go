@@ -5,46 +5,9 @@ package wire
 
 import (
 	"context"
-	"slices"
 
 	"charm.land/fantasy"
 )
-
-// RetryWithoutReasoning streams a call, and once more without the reasoning of former replies that the provider has
-// signed or sealed, if the first error is that it rejects the history.
-func RetryWithoutReasoning(ctx context.Context, model fantasy.LanguageModel, call fantasy.Call,
-	rejected func(error) bool) (fantasy.StreamResponse, error) {
-	rest, found := withoutReasoning(call.Prompt)
-	if !found {
-		return model.Stream(ctx, call)
-	}
-	return Retry(ctx, model, call, func(err error) *fantasy.Call {
-		if rest == nil || !rejected(err) {
-			return nil
-		}
-		again := call
-		again.Prompt, rest = rest, nil
-		return &again
-	})
-}
-
-// withoutReasoning is a prompt without the reasoning that would go back; false: it has none.
-func withoutReasoning(prompt fantasy.Prompt) (rest fantasy.Prompt, found bool) {
-	sealed := func(part fantasy.MessagePart) bool {
-		if part.GetType() != fantasy.ContentTypeReasoning {
-			return false
-		}
-		state := StateOf(part)
-		return state.Item != nil || state.Signature != ""
-	}
-	rest = slices.Clone(prompt)
-	for i := range rest {
-		if slices.ContainsFunc(rest[i].Content, sealed) {
-			rest[i].Content, found = slices.DeleteFunc(slices.Clone(rest[i].Content), sealed), true
-		}
-	}
-	return rest, found
-}
 
 // Retry streams a call. If the stream begins with an error for which next returns a call, it streams that one instead,
 // as often as next returns one. Warnings do not count as a beginning.

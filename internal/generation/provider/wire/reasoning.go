@@ -1,0 +1,111 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"charm.land/fantasy"
+	"k8s.io/apimachinery/pkg/util/cache"
+)
+
+const (
+	// refusedFor is how long reasoning is omitted that a provider has refused: each later call of the chat has it.
+	refusedFor = 24 * time.Hour
+	// maxRefused is how many pieces are remembered.
+	maxRefused = 1 << 14
+)
+
+// Reasoning makes calls of a model again without the reasoning of former replies that its provider has signed or
+// sealed, if the provider rejects the history with it. It remembers what was refused: without that, each call would be
+// refused first, and newer reasoning would be omitted, too.
+type Reasoning struct{ refused *cache.LRUExpireCache }
+
+// NewReasoning returns a Reasoning that remembers nothing yet.
+func NewReasoning() Reasoning { return Reasoning{cache.NewLRUExpireCache(maxRefused)} }
+
+// Stream streams a call. rejected reports whether an error says that the history is rejected.
+func (r Reasoning) Stream(ctx context.Context, model fantasy.LanguageModel, call fantasy.Call,
+	rejected func(error) bool) (fantasy.StreamResponse, error) {
+	call.Prompt, _ = without(call.Prompt, r.isRefused)
+	rest, omitted := without(call.Prompt, isSealed)
+	if len(omitted) == 0 {
+		return model.Stream(ctx, call)
+	}
+	isAgain := false
+	stream, err := Retry(ctx, model, call, func(err error) *fantasy.Call {
+		if isAgain || !rejected(err) {
+			return nil
+		}
+		again := call
+		again.Prompt, isAgain = rest, true
+		return &again
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(fantasy.StreamPart) bool) {
+		for part := range stream {
+			if isAgain && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
+				r.remember(omitted)
+				omitted = nil
+			}
+			if !yield(part) {
+				return
+			}
+		}
+	}, nil
+}
+
+func (r Reasoning) remember(parts []fantasy.MessagePart) {
+	for _, part := range parts {
+		r.refused.Add(keyOf(part), nil, refusedFor)
+	}
+}
+
+func (r Reasoning) isRefused(part fantasy.MessagePart) bool {
+	if !isSealed(part) {
+		return false
+	}
+	_, refused := r.refused.Get(keyOf(part))
+	return refused
+}
+
+func keyOf(part fantasy.MessagePart) [sha256.Size]byte {
+	state := StateOf(part)
+	return sha256.Sum256(append([]byte(state.Signature+"\n"), state.Item...))
+}
+
+// isSealed reports whether a part is reasoning that the provider checks.
+func isSealed(part fantasy.MessagePart) bool {
+	if part.GetType() != fantasy.ContentTypeReasoning {
+		return false
+	}
+	state := StateOf(part)
+	return state.Item != nil || state.Signature != ""
+}
+
+// without is a prompt without some parts, and what these are.
+func without(prompt fantasy.Prompt, omit func(fantasy.MessagePart) bool) (rest fantasy.Prompt,
+	omitted []fantasy.MessagePart) {
+	rest = slices.Clone(prompt)
+	for i := range rest {
+		if !slices.ContainsFunc(rest[i].Content, omit) {
+			continue
+		}
+		var kept []fantasy.MessagePart
+		for _, part := range rest[i].Content {
+			if omit(part) {
+				omitted = append(omitted, part)
+			} else {
+				kept = append(kept, part)
+			}
+		}
+		rest[i].Content = kept
+	}
+	return rest, omitted
+}
