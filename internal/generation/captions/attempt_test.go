@@ -377,15 +377,26 @@ func TestFailedSummaryIsNoFaultAndIsPaid(t *testing.T) {
 }
 
 func TestThinkingModelWritesACaptionWithoutThinking(t *testing.T) {
-	c := newTalk(t, writesTitle, writesSummary)
-	c.Add("cheap", func(s *v1beta1.ChatModelConfigSpec) {
-		s.Provider, s.BaseURL, s.Model = v1beta1.ProviderAnthropic, c.URL, "claude-sonnet-4-5"
-		s.ProviderOptions = &v1beta1.ProviderOptions{Anthropic: &v1beta1.AnthropicOptions{
-			Thinking: &v1beta1.AnthropicThinking{BudgetTokens: 10000}}}
-		s.MaxOutputTokens = new(int64(32000))
-	})
-	c.summary()
-	check.Equal(t, "calls", 1, len(c.asked("set_summary")))
-	check.Contains(t, c.asked("set_summary")[0], `"max_tokens":64`)
-	check.Lacks(t, c.asked("set_summary")[0], "thinking")
+	for model, c := range map[string]struct {
+		sent, not string
+	}{
+		"claude-sonnet-4-5": {`"max_tokens":64`, "thinking"},
+		"claude-opus-5":     {`"thinking":{"type":"disabled"}`, "adaptive"},
+		"claude-opus-5-5":   {`"max_tokens":2112`, "thinking"},
+	} {
+		t.Run(model, func(t *testing.T) {
+			talk := newTalk(t, writesTitle, writesSummary)
+			talk.Add("cheap", func(s *v1beta1.ChatModelConfigSpec) {
+				s.Provider, s.BaseURL, s.Model = v1beta1.ProviderAnthropic, talk.URL, model
+				s.ProviderOptions = &v1beta1.ProviderOptions{Anthropic: &v1beta1.AnthropicOptions{
+					Thinking: &v1beta1.AnthropicThinking{BudgetTokens: 10000}}}
+				s.MaxOutputTokens = new(int64(32000))
+			})
+			talk.summary()
+			asked := talk.asked("set_summary")
+			check.Equal(t, "calls", 1, len(asked))
+			check.Contains(t, asked[0], c.sent)
+			check.Lacks(t, asked[0], c.not)
+		})
+	}
 }
