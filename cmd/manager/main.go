@@ -243,12 +243,17 @@ func run(ctx context.Context, f flags) error {
 
 // newManager returns the manager without controllers.
 func (f *flags) newManager(ctx context.Context, cfg *rest.Config) (ctrl.Manager, error) {
-	namespace, scope := envOr("POD_NAMESPACE", "parley-system"), f.controllers.Scope
-	if f.leaderElect {
+	namespace := envOr("POD_NAMESPACE", "parley-system")
+	if f.leaderElect { // The lease is that of the whole list.
 		if err := controllers.ElectLeader(&f.controllers, cfg, namespace); err != nil {
 			return nil, err
 		}
 	}
+	scope, omitted, err := controllers.Readable(ctx, cfg, f.controllers.Scope)
+	if err != nil {
+		return nil, err
+	}
+	f.controllers.Scope = scope
 	mgr, err := controllers.NewManager(ctx, cfg, f.manager, scope)
 	if err != nil {
 		return nil, err
@@ -256,7 +261,8 @@ func (f *flags) newManager(ctx context.Context, cfg *rest.Config) (ctrl.Manager,
 	if len(scope.Namespaces) > 0 {
 		namespace = scope.Namespaces[0] // The manager has its rights there.
 	}
-	return mgr, controllers.AddPoliciesCheck(mgr, namespace, metrics.Registry)
+	return mgr, errors.Join(controllers.AddPoliciesCheck(mgr, namespace, metrics.Registry),
+		controllers.AddReadableCheck(mgr, cfg, omitted))
 }
 
 // complete sets what follows from other flags, the environment and the cluster.

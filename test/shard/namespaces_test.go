@@ -5,12 +5,14 @@ package shard
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/test/kit/chattest"
@@ -93,14 +96,18 @@ func allowIn(t *testing.T, user string, namespaces []string) {
 		RoleRef: role("parley-manager-cluster")})
 }
 
-// createRoles creates the manager's two ClusterRoles.
+var rolesCreated sync.Once
+
+// createRoles creates the manager's two ClusterRoles, which stay.
 func createRoles(t *testing.T) {
 	t.Helper()
-	for _, o := range testcluster.Kustomized(t, "resources: [CONFIG/default]") {
-		if o.GetKind() == "ClusterRole" && strings.HasPrefix(o.GetName(), "parley-manager") {
-			cluster.Create(t, o)
+	rolesCreated.Do(func() {
+		for _, o := range testcluster.Kustomized(t, "resources: [CONFIG/default]") {
+			if o.GetKind() == "ClusterRole" && strings.HasPrefix(o.GetName(), "parley-manager") {
+				cluster.Create(t, o)
+			}
 		}
-	}
+	})
 }
 
 // ignored creates a chat in a namespace that no manager works for, and returns how to check that nothing came of it.
@@ -197,6 +204,35 @@ func TestManagersOfTwoListsTouchNothingElse(t *testing.T) {
 			t.Errorf("the manager of %v asks for %v, and for %v of the cluster", list, namespaces, clusterWide)
 		}
 	}
+}
+
+// Somebody may have deleted the namespace, or the RoleBinding in it.
+func TestNamespaceWithoutRightsIsOmitted(t *testing.T) {
+	all := namespaces(t, "unread", 2, 1)
+	createRoles(t)
+	allowIn(t, "manager-c", all[:1])
+	cfg, _ := user("manager-c")
+	var scope shard.Scope
+	var omitted []string
+	eventually(t, "the rights are in force", func() bool {
+		var err error
+		scope, omitted, err = controllers.Readable(t.Context(), cfg, shard.Scope{Namespaces: all})
+		return err == nil && len(omitted) == 1
+	})
+	check.Equal(t, "namespaces", [][]string{all[:1], all[1:]}, [][]string{scope.Namespaces, omitted})
+	defer startAs(t, cfg, scope, faultclient.Options{}).stop()
+	allow(t, 10)
+	k := talkIn(t, all[:1], 2)
+	eventually(t, "all turns are over", func() bool { return k.turnsIn(0, 1) == 2 })
+	k.fallSilent()
+	k.check()
+
+	ended := make(chan error, 1)
+	go func() { ended <- controllers.AwaitReadable(t.Context(), cfg, omitted, 10*time.Millisecond) }()
+	cluster.Create(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: all[1], Name: "parley-manager"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager-c"}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-manager"}})
+	check.Contains(t, fmt.Sprint(<-ended), all[1])
 }
 
 func TestANamespaceOfTheListMayComeLater(t *testing.T) {
