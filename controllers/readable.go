@@ -31,7 +31,11 @@ func Readable(ctx context.Context, cfg *rest.Config, s shard.Scope) (readable sh
 	if !s.IsLimited() {
 		return s, nil, nil
 	}
-	allowed, err := listable(ctx, cfg, s.Namespaces)
+	c, err := client.New(cfg, client.Options{Scheme: Scheme()})
+	if err != nil {
+		return s, nil, fmt.Errorf("making a client: %w", err)
+	}
+	allowed, err := listable(ctx, c, s.Namespaces)
 	if err != nil || len(allowed) == 0 {
 		return s, nil, err
 	}
@@ -47,11 +51,7 @@ func Readable(ctx context.Context, cfg *rest.Config, s shard.Scope) (readable sh
 }
 
 // listable are the namespaces in which the manager may list chats.
-func listable(ctx context.Context, cfg *rest.Config, namespaces []string) (map[string]bool, error) {
-	c, err := client.New(cfg, client.Options{Scheme: Scheme()})
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
+func listable(ctx context.Context, c client.Client, namespaces []string) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	for _, ns := range namespaces {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
@@ -69,14 +69,14 @@ func listable(ctx context.Context, cfg *rest.Config, namespaces []string) (map[s
 }
 
 // AddReadableCheck ends the manager once it may read one of the namespaces that it omitted: it then starts with it.
-func AddReadableCheck(mgr ctrl.Manager, cfg *rest.Config, omitted []string) error {
+func AddReadableCheck(mgr ctrl.Manager, omitted []string) error {
 	if len(omitted) == 0 {
 		return nil
 	}
 	mgr.GetLogger().Info("namespaces are omitted, because the manager may not list chats there: create the RoleBinding "+
 		"parley-manager, or remove them from the list", "namespaces", strings.Join(omitted, ","))
 	return mgr.Add(readableCheck(func(ctx context.Context) error {
-		return AwaitReadable(ctx, cfg, omitted, lookAgainAfter)
+		return AwaitReadable(ctx, mgr.GetClient(), omitted, lookAgainAfter)
 	}))
 }
 
@@ -91,9 +91,9 @@ func (readableCheck) NeedLeaderElection() bool { return false }
 
 // AwaitReadable returns an error once one of the namespaces can be read, or nil when the context ends. It looks each
 // time after the interval.
-func AwaitReadable(ctx context.Context, cfg *rest.Config, namespaces []string, interval time.Duration) error {
+func AwaitReadable(ctx context.Context, c client.Client, namespaces []string, interval time.Duration) error {
 	for retry.Sleep(ctx, interval) == nil {
-		allowed, err := listable(ctx, cfg, namespaces)
+		allowed, err := listable(ctx, c, namespaces)
 		if err != nil {
 			continue // The API server may be away. The informers report it.
 		}

@@ -262,7 +262,7 @@ func (f *flags) newManager(ctx context.Context, cfg *rest.Config) (ctrl.Manager,
 		namespace = scope.Namespaces[0] // The manager has its rights there.
 	}
 	return mgr, errors.Join(controllers.AddPoliciesCheck(mgr, namespace, metrics.Registry),
-		controllers.AddReadableCheck(mgr, cfg, omitted))
+		controllers.AddReadableCheck(mgr, omitted))
 }
 
 // complete sets what follows from other flags, the environment and the cluster.

@@ -227,8 +227,10 @@ func TestNamespaceWithoutRightsIsOmitted(t *testing.T) {
 	k.fallSilent()
 	k.check()
 
+	asker, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
+	check.OK(t, err)
 	ended := make(chan error, 1)
-	go func() { ended <- controllers.AwaitReadable(t.Context(), cfg, omitted, 10*time.Millisecond) }()
+	go func() { ended <- controllers.AwaitReadable(t.Context(), asker, omitted, 10*time.Millisecond) }()
 	cluster.Create(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: all[1], Name: "parley-manager"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager-c"}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-manager"}})

@@ -35,8 +35,16 @@ func Bound(call *fantasy.Call, spec *v1beta1.ChatModelConfigSpec, limit int64) {
 	if spec.MaxOutputTokens != nil || call.MaxOutputTokens == nil || limit <= 0 {
 		return
 	}
-	room := max(limit/outputPart, limit-estimate(call)-framing, budgetOf(call)+leastText)
-	call.MaxOutputTokens = new(min(*call.MaxOutputTokens, room))
+	call.MaxOutputTokens = new(min(*call.MaxOutputTokens, max(least(call, limit), limit-estimate(call)-framing)))
+}
+
+// least is how much a model may write in any case: a part of the context, and what Claude may think.
+func least(call *fantasy.Call, limit int64) int64 {
+	tokens := max(1, limit/outputPart)
+	if budget := budgetOf(call); budget > 0 && budget+leastText < limit {
+		tokens = max(tokens, budget+leastText)
+	}
+	return tokens
 }
 
 // budgetOf is how many tokens of its output the options let Claude think.
@@ -82,7 +90,8 @@ func sizeOf(value any) int {
 }
 
 // roomModel makes a call again with less output, if the provider refuses it because of the context and says how much
-// that holds: the limit of a model of one's own is often not configured.
+// that holds: the limit of a model of one's own is often not configured. The last time, it asks for the least: a prompt
+// can have more tokens than estimated.
 type roomModel struct {
 	fantasy.LanguageModel
 	spec *v1beta1.ChatModelConfigSpec
@@ -97,7 +106,13 @@ func (m *roomModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Stre
 	Bound(&call, m.spec, m.limit.Load())
 	return wire.Retry(ctx, m.LanguageModel, call, func(err error) *fantasy.Call {
 		limit, again := fault.Classify(err, fault.Subject{Spec: m.spec}).ContextLimit, call
+		if limit == 0 {
+			return nil
+		}
 		if Bound(&again, m.spec, limit); *again.MaxOutputTokens >= *call.MaxOutputTokens {
+			again.MaxOutputTokens = new(least(&call, limit))
+		}
+		if *again.MaxOutputTokens >= *call.MaxOutputTokens {
 			return nil
 		}
 		m.limit.Store(limit)

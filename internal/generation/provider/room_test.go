@@ -33,7 +33,9 @@ func TestOutputIsBoundedToRoomInTheContext(t *testing.T) {
 		"a long prompt":       {60_000, 32_768, 0, wire.Settings{}, 8192},
 		"a small context":     {6000, 4096, 0, wire.Settings{}, 1024},
 		"a configured one":    {60_000, 32_768, 9000, wire.Settings{}, 9000},
+		"a tiny context":      {6000, 1000, 0, wire.Settings{}, 250},
 		"a budget for Claude": {60_000, 32_768, 0, thinking, 17_024},
+		"a budget too large":  {60_000, 8192, 0, thinking, 2048},
 	} {
 		spec := providertest.Specs["openai-compatible"]
 		if c.max > 0 {
@@ -52,7 +54,7 @@ func TestRefusedMaximumOfOutputIsLowered(t *testing.T) {
 		`context length is 32768 tokens. However, you requested 32000 output tokens and your prompt contains at least 769 ` +
 		`input tokens, for a total of at least 32769 tokens.","type":"BadRequestError","code":400}`}
 	reply := providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))
-	server := &providertest.Scripted{Replies: append([]providertest.Reply{refusal}, reply...)}
+	server := &providertest.Scripted{Replies: append([]providertest.Reply{refusal, refusal}, reply...)}
 	spec := providertest.Specs["openai-compatible"]
 	model, err := provider.New(&spec, "", &http.Client{Transport: server})
 	check.OK(t, err)
@@ -71,7 +73,8 @@ func TestRefusedMaximumOfOutputIsLowered(t *testing.T) {
 		check.OK(t, json.Unmarshal([]byte(body), &fields))
 		sent = append(sent, fields["max_tokens"].(float64))
 	}
-	check.Equal(t, "maximums", []float64{32_000, 32_768 - 1000 - 512, 32_768 - 1000 - 512}, sent)
+	estimated := float64(32_768 - 1000 - 512)
+	check.Equal(t, "maximums", []float64{32_000, estimated, 8192, estimated}, sent)
 }
 
 func TestTooLongPromptIsNotAskedAgain(t *testing.T) {

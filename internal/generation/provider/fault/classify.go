@@ -73,7 +73,7 @@ func FileRefused(err error, about Subject) (message string, refused bool) {
 		!f.has(0, http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity) {
 		return "", false
 	}
-	return f.message, f.mentions("download", "fetch", "url", "image", "pdf", "document", "file", "media")
+	return f.message, f.tells("download", "fetch", "url", "image", "pdf", "document", "file", "media")
 }
 
 // ruleOf is the first rule that matches. The last one matches everything.
