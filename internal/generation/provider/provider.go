@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/chatcompletions"
+	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/fileurl"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/gemini"
@@ -63,11 +64,10 @@ func modelOf(protocol wire.Protocol, spec *v1beta1.ChatModelConfigSpec, client *
 	limits.Binary = spec.Provider == v1beta1.ProviderBedrock
 	client = httpguard.Guard(client, limits)
 	model := fantasy.LanguageModel(&roomModel{LanguageModel: wire.NewModel(protocol, client, spec), spec: spec})
-	switch spoken {
-	case finish.Responses:
-		model = responses.Model(model, spec)
-	case finish.Messages:
-		model = messages.Model(model, spec)
+	if spoken == finish.Responses || spoken == finish.Messages {
+		model = wire.RetryWithoutReasoning(model, func(call *fantasy.Call, err error) bool {
+			return !responses.Stores(call, spec.Provider) && fault.HistoryRejected(err, fault.Subject{Spec: spec})
+		})
 	}
 	return finish.Model(outputModel{fileurl.Model(model, spec), spec}, spoken)
 }

@@ -167,18 +167,25 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 			}
 			said := strings.Join(thoughts, "|")
 			check.Equal(t, "reasoning", []any{nil, c.reasoning}, []any{err, said})
-			user, reply := v1beta1.ChatMessage{}, v1beta1.ChatMessage{}
-			user.Spec.Role, user.Spec.Content = v1beta1.RoleUser, "q"
-			reply.Spec.Role, reply.Spec.Parts = v1beta1.RoleAssistant, got.Parts
-			body, _ := sent(t, spec, func(call *fantasy.Call, _ *wire.Settings) {
-				call.Prompt = prompt.Build(prompt.Input{History: []v1beta1.ChatMessage{user, reply},
-					Dialect: provider.DialectOf(&spec)})
-			})
+			back := sentBack(t, spec, got.Parts)
 			var want any
 			check.OK(t, json.Unmarshal([]byte(c.want), &want))
-			check.Equal(t, "what is sent", want, body["messages"].([]any)[1].(object)[c.field])
+			check.Equal(t, "what is sent", want, back[c.field])
 		})
 	}
+}
+
+// sentBack is the message of a reply in the next request.
+func sentBack(t *testing.T, spec v1beta1.ChatModelConfigSpec, parts []v1beta1.MessagePart) object {
+	t.Helper()
+	user, reply := v1beta1.ChatMessage{}, v1beta1.ChatMessage{}
+	user.Spec.Role, user.Spec.Content = v1beta1.RoleUser, "q"
+	reply.Spec.Role, reply.Spec.Parts = v1beta1.RoleAssistant, parts
+	body, _ := sent(t, spec, func(call *fantasy.Call, _ *wire.Settings) {
+		call.Prompt = prompt.Build(prompt.Input{History: []v1beta1.ChatMessage{user, reply},
+			Dialect: provider.DialectOf(&spec)})
+	})
+	return body["messages"].([]any)[1].(object)
 }
 
 // Groq and Cerebras refuse the field that most servers have. DeepSeek and Kimi refuse calls without it.
@@ -203,16 +210,10 @@ func TestReasoningGoesBackInItsField(t *testing.T) {
 				providertest.Chunk(`{`+call+`}`, `"tool_calls"`))}
 			got, err := server.Ask(t, spec, nil)
 			check.OK(t, err)
-			user, reply := v1beta1.ChatMessage{}, v1beta1.ChatMessage{}
-			user.Spec.Role, user.Spec.Content = v1beta1.RoleUser, "q"
-			reply.Spec.Role, reply.Spec.Parts = v1beta1.RoleAssistant, got.Parts
-			body, _ := sent(t, spec, func(call *fantasy.Call, _ *wire.Settings) {
-				call.Prompt = prompt.Build(prompt.Input{History: []v1beta1.ChatMessage{user, reply},
-					Dialect: provider.DialectOf(&spec)})
-			})
+			back := sentBack(t, spec, got.Parts)
 			fields := object{}
 			for _, field := range []string{"reasoning", "reasoning_content"} {
-				if value, has := body["messages"].([]any)[1].(object)[field]; has {
+				if value, has := back[field]; has {
 					fields[field] = value
 				}
 			}

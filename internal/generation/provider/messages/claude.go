@@ -4,37 +4,10 @@
 package messages
 
 import (
-	"context"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"charm.land/fantasy"
-
-	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/wire"
 )
-
-type model struct {
-	fantasy.LanguageModel
-
-	spec      *v1beta1.ChatModelConfigSpec
-	reasoning wire.Reasoning
-}
-
-// Model returns the model of a configuration, which makes a call again without the thoughts of former replies if the
-// provider refuses them. Claude from Fable 5.1 on binds a thought to all that came before it, and a chat can have other
-// tools, instructions or files by then.
-func Model(inner fantasy.LanguageModel, spec *v1beta1.ChatModelConfigSpec) fantasy.LanguageModel {
-	return model{inner, spec, wire.NewReasoning()}
-}
-
-func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
-	return m.reasoning.Stream(ctx, m.LanguageModel, call, func(err error) bool {
-		return fault.HistoryRejected(err, fault.Subject{Spec: m.spec})
-	})
-}
 
 // off is how a model that thinks by default is told not to.
 type off string

@@ -19,7 +19,7 @@ var budgeted = regexp.MustCompile(
 	`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
 
 // efforts are those that Claude takes, and which part of the output is for thinking, in percent, as OpenRouter divides
-// it for the same efforts. Claude does not think by default.
+// it for the same efforts. Claude before 5 does not think by default.
 var efforts = map[v1beta1.ReasoningEffort]struct {
 	word    anthropic.OutputConfigEffort
 	percent int64

@@ -85,6 +85,11 @@ func optionsOf(call *fantasy.Call, provider v1beta1.ModelProvider) (o v1beta1.Op
 	return o
 }
 
+// Stores reports whether the provider keeps the replies to a call, and with them the reasoning that a later call names.
+func Stores(call *fantasy.Call, provider v1beta1.ModelProvider) bool {
+	return isSet(optionsOf(call, provider).Store)
+}
+
 // params are the parameters of a call.
 func (p *protocol) params(call *fantasy.Call) (*responses.ResponseNewParams, []fantasy.CallWarning) {
 	settings, o := wire.SettingsOf(call), optionsOf(call, p.spec.Provider)

@@ -20,25 +20,33 @@ const (
 	maxRefused = 1 << 14
 )
 
-// Reasoning makes calls of a model again without the reasoning of former replies that its provider has signed or
-// sealed, if the provider rejects the history with it. It remembers what was refused: without that, each call would be
-// refused first, and newer reasoning would be omitted, too.
-type Reasoning struct{ refused *cache.LRUExpireCache }
+// reasoningModel makes calls again without reasoning that its provider rejects. It remembers what was refused: without
+// that, each call would be refused first, and newer reasoning would be omitted, too.
+type reasoningModel struct {
+	fantasy.LanguageModel
+	rejected func(*fantasy.Call, error) bool
+	refused  *cache.LRUExpireCache
+}
 
-// NewReasoning returns a Reasoning that remembers nothing yet.
-func NewReasoning() Reasoning { return Reasoning{cache.NewLRUExpireCache(maxRefused)} }
+// RetryWithoutReasoning returns a model that makes a call again without the reasoning of former replies that the
+// provider has signed or sealed, if rejected reports of its error that the history is rejected. A provider cannot
+// decrypt the reasoning, such as after a change of the organisation. Or it has bound it to what came before, as Claude
+// does from Fable 5.1 on, and the chat has other tools, instructions or files by then.
+func RetryWithoutReasoning(model fantasy.LanguageModel,
+	rejected func(*fantasy.Call, error) bool) fantasy.LanguageModel {
+	return &reasoningModel{model, rejected, cache.NewLRUExpireCache(maxRefused)}
+}
 
-// Stream streams a call. rejected reports whether an error says that the history is rejected.
-func (r Reasoning) Stream(ctx context.Context, model fantasy.LanguageModel, call fantasy.Call,
-	rejected func(error) bool) (fantasy.StreamResponse, error) {
+// Stream implements fantasy.LanguageModel.
+func (r *reasoningModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	call.Prompt, _ = without(call.Prompt, r.isRefused)
 	rest, omitted := without(call.Prompt, isSealed)
 	if len(omitted) == 0 {
-		return model.Stream(ctx, call)
+		return r.LanguageModel.Stream(ctx, call)
 	}
 	isAgain := false
-	stream, err := Retry(ctx, model, call, func(err error) *fantasy.Call {
-		if isAgain || !rejected(err) {
+	stream, err := Retry(ctx, r.LanguageModel, call, func(err error) *fantasy.Call {
+		if isAgain || !r.rejected(&call, err) {
 			return nil
 		}
 		again := call
@@ -61,13 +69,13 @@ func (r Reasoning) Stream(ctx context.Context, model fantasy.LanguageModel, call
 	}, nil
 }
 
-func (r Reasoning) remember(parts []fantasy.MessagePart) {
+func (r *reasoningModel) remember(parts []fantasy.MessagePart) {
 	for _, part := range parts {
 		r.refused.Add(keyOf(part), nil, refusedFor)
 	}
 }
 
-func (r Reasoning) isRefused(part fantasy.MessagePart) bool {
+func (r *reasoningModel) isRefused(part fantasy.MessagePart) bool {
 	if !isSealed(part) {
 		return false
 	}
