@@ -6,8 +6,12 @@ package provider_test
 import (
 	"errors"
 	"io"
+	"net/http"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
@@ -128,14 +132,36 @@ func TestReplyWithoutItsEndIsNone(t *testing.T) {
 		{"openai-compatible", "with the last event alone", []string{call, "[DONE]"}, true},
 		{"google", "cut", []string{gemini}, false},
 		{"google", "with a reason", []string{gemini, `{"candidates":[{"finishReason":"STOP"}]}`}, true},
+		{"anthropic", "cut", slices.Concat([]string{claudeStart}, claudeCall("0", "a", "{", "}"), []string{claudeStop("0")}),
+			false},
+		{"anthropic", "with a reason", slices.Concat([]string{claudeStart}, claudeCall("0", "a", "{", "}"),
+			[]string{claudeStop("0"), claudeReason("tool_use")}), true},
 	} {
-		t.Run(c.from+", "+c.name, func(t *testing.T) {
-			server := &providertest.Scripted{Replies: providertest.Events(c.events...)}
-			got, err := server.Ask(t, providertest.Specs[c.from], nil)
-			check.Equal(t, "broken off", !c.whole, errors.Is(err, io.ErrUnexpectedEOF))
-			if c.whole {
-				check.Equal(t, "error, calls", []any{nil, 1}, []any{err, len(providertest.Calls(got))})
-			}
-		})
+		for end, failure := range map[string]error{"the end": io.EOF, "a reset": syscall.ECONNRESET} {
+			t.Run(c.from+", "+c.name+", "+end, func(t *testing.T) {
+				server := &cutServer{providertest.Scripted{Replies: providertest.Events(c.events...)}, failure}
+				got, err := providertest.Ask(t, providertest.Specs[c.from], server)
+				if c.whole {
+					check.Equal(t, "error, calls", []any{nil, 1}, []any{err, len(providertest.Calls(got))})
+				} else if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+					t.Errorf("got %v, %v", got, err)
+				}
+			})
+		}
 	}
+}
+
+// cutServer is a server whose answers end with an error.
+type cutServer struct {
+	providertest.Scripted
+
+	failure error
+}
+
+func (s *cutServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.Scripted.RoundTrip(r)
+	if err == nil {
+		response.Body = io.NopCloser(io.MultiReader(response.Body, iotest.ErrReader(s.failure)))
+	}
+	return response, err
 }

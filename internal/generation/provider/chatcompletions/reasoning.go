@@ -43,13 +43,22 @@ func (r *reply) think(more *additions) {
 	for _, piece := range more.Details {
 		text, _ := piece[piece.field()].(string)
 		r.keep(piece, text != "")
-		r.parts.Reasoning(blockID, text)
+		r.reason(text)
 		hasText = hasText || text != ""
 	}
 	if !hasText {
-		r.parts.Reasoning(blockID, cmp.Or(more.ReasoningContent, more.Reasoning))
+		r.reason(cmp.Or(more.ReasoningContent, more.Reasoning))
 		r.short = r.short || more.ReasoningContent == "" && more.Reasoning != ""
 	}
+}
+
+// reason adds to the reasoning. It ends the text before: what follows the reasoning is another one.
+func (r *reply) reason(text string) {
+	if text != "" && r.writing {
+		r.parts.EndText(r.textID())
+		r.texts, r.writing = r.texts+1, false
+	}
+	r.parts.Reasoning(thoughtID, text)
 }
 
 // keep keeps what a piece of a detail has besides its text.
@@ -85,11 +94,11 @@ func (r *reply) unsigned() bool {
 // endThought ends the reasoning, and gives it its details.
 func (r *reply) endThought() {
 	if item, err := json.Marshal(r.details); err == nil && len(r.details) > 0 {
-		r.parts.ReasoningState(blockID, wire.State{Item: item})
+		r.parts.ReasoningState(thoughtID, wire.State{Item: item})
 	} else if r.short {
-		r.parts.ReasoningState(blockID, wire.State{Item: shortField})
+		r.parts.ReasoningState(thoughtID, wire.State{Item: shortField})
 	}
-	r.parts.EndReasoning(blockID)
+	r.parts.EndReasoning(thoughtID)
 	r.details, r.short = nil, false
 }
 

@@ -52,6 +52,20 @@ func TestCallsOfOneIndexDifferByID(t *testing.T) {
 	}
 }
 
+func TestTextsAroundReasoningKeepTheirOrder(t *testing.T) {
+	server := &providertest.Scripted{Replies: providertest.Events(
+		providertest.Chunk(`{"content":"Let me "}`, "null"), providertest.Chunk(`{"content":"see."}`, "null"),
+		providertest.Chunk(`{"reasoning_content":"hm"}`, "null"), providertest.Chunk(`{"content":"It is "}`, "null"),
+		providertest.Chunk(`{"content":"so."}`, `"stop"`), "[DONE]")}
+	got, err := server.Ask(t, providertest.Specs["openai-compatible"], nil)
+	var parts []string
+	for _, part := range got.Parts {
+		parts = append(parts, string(part.Type)+" "+*part.Text)
+	}
+	check.Equal(t, "error, parts", []any{nil, []string{"Text Let me see.", "Reasoning hm", "Text It is so."}},
+		[]any{err, parts})
+}
+
 // brokenOff answers with an error whose body breaks off.
 type brokenOff struct{}
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"charm.land/fantasy"
@@ -19,8 +20,8 @@ import (
 // endOfEvents is how a server says that it has sent everything.
 var endOfEvents = []byte("[DONE]")
 
-// blockID is the id of a reply's text, and of each reasoning.
-const blockID = "0"
+// thoughtID is the id of each reasoning of a reply.
+const thoughtID = "0"
 
 // reply reads one reply.
 type reply struct {
@@ -35,6 +36,9 @@ type reply struct {
 	// short is whether it came in the field "reasoning" alone.
 	short bool
 	calls calls
+	// texts is how many texts have ended, and writing whether the model has begun another one.
+	texts   int
+	writing bool
 }
 
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
@@ -127,7 +131,8 @@ func (r *reply) delta(delta *openai.ChatCompletionChunkChoiceDelta) {
 	if (text != "" || len(delta.ToolCalls) > 0) && !r.unsigned() {
 		r.endThought()
 	}
-	r.parts.Text(blockID, text)
+	r.parts.Text(r.textID(), text)
+	r.writing = r.writing || text != ""
 	r.calls.add(delta.ToolCalls)
 	for _, note := range more.Annotations {
 		if note.Cited.URL != "" {
@@ -135,6 +140,9 @@ func (r *reply) delta(delta *openai.ChatCompletionChunkChoiceDelta) {
 		}
 	}
 }
+
+// textID is the id of the text that the model writes.
+func (r *reply) textID() string { return strconv.Itoa(r.texts) }
 
 // contentOf is the text of a delta, which some servers send as a list of parts.
 func contentOf(delta *openai.ChatCompletionChunkChoiceDelta) string {

@@ -8,6 +8,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -79,13 +80,18 @@ func (m *Model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRe
 	}, nil
 }
 
-// read reads the answer to its end.
+// read reads the answer to its end. If the connection fails after the end of the reply, the reply is complete: another
+// one would be paid for, too.
 func (m *Model) read(response *http.Response, parts *Parts) error {
 	defer closeRead(response.Body)
 	reply := m.protocol.Reply(parts)
+	var failure error
 	for data, err := range eventsOf(response, m.spec.Provider == v1beta1.ProviderBedrock, reply.Events) {
-		if err != nil {
+		if _, reported := errors.AsType[*fantasy.ProviderError](err); reported {
 			return err
+		}
+		if failure = err; err != nil {
+			break
 		}
 		ended, err := reply.Event(data)
 		if err != nil || parts.stopped {
@@ -97,7 +103,7 @@ func (m *Model) read(response *http.Response, parts *Parts) error {
 	}
 	end, err := reply.End()
 	if err != nil {
-		return err
+		return cmp.Or(failure, err)
 	}
 	parts.EndAll()
 	end.RequestID = requestID(response)
