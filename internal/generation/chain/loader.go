@@ -331,6 +331,24 @@ func sizeOf(messages []v1beta1.ChatMessage) int {
 				n += len(p.File.Data)
 			}
 		}
+		for j := range spec.History {
+			n += priorSize(&spec.History[j])
+		}
+	}
+	return n
+}
+
+// priorSize is the memory of a message of an earlier conversation.
+func priorSize(m *v1beta1.PriorMessage) int {
+	n := len(m.Content)
+	for i := range m.Files {
+		n += len(m.Files[i].Data)
+	}
+	for i := range m.ToolCalls {
+		n += len(m.ToolCalls[i].Input)
+	}
+	for i := range m.ToolResults {
+		n += len(m.ToolResults[i].Output)
 	}
 	return n
 }

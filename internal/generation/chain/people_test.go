@@ -161,6 +161,10 @@ func TestWhatIsKeptIsBoundedInBytes(t *testing.T) {
 
 func TestEveryKindOfContentCounts(t *testing.T) {
 	long := strings.Repeat("x", 1000)
+	prior := []v1beta1.PriorMessage{{Content: long, Files: []v1beta1.PriorFile{{Data: long}},
+		ToolCalls: []v1beta1.PriorToolCall{{Input: long}}, ToolResults: []v1beta1.ToolResult{{Output: long}}}}
+	check.Equal(t, "an earlier conversation", messageOverhead+4000,
+		sizeOf([]v1beta1.ChatMessage{{Spec: v1beta1.ChatMessageSpec{History: prior}}}))
 	for name, part := range map[string]v1beta1.MessagePart{
 		"text":     {Text: &long},
 		"call":     {ToolCall: &v1beta1.ToolCall{Input: long}},

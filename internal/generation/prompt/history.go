@@ -10,8 +10,8 @@ import (
 	"parley.dev/parley/api/v1beta1"
 )
 
-// flatten replaces each message that stands for an earlier conversation by the messages of that.
-func flatten(history []v1beta1.ChatMessage) (out []v1beta1.ChatMessage) {
+// Flatten replaces each message that stands for an earlier conversation by the messages of that.
+func Flatten(history []v1beta1.ChatMessage) (out []v1beta1.ChatMessage) {
 	for i := range history {
 		m := &history[i]
 		if len(m.Spec.History) == 0 {

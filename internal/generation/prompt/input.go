@@ -105,7 +105,7 @@ func Origin(provider v1beta1.ModelProvider, model string) string {
 
 // Build returns the prompt.
 func Build(in Input) []fantasy.Message {
-	in.History = joinPaused(flatten(in.History), in.Dialect)
+	in.History = joinPaused(Flatten(in.History), in.Dialect)
 	b := &builder{Input: in, paired: pair(in.History, in.Dialect), files: fileBudget(in.History, in.Files, in.Dialect)}
 	for i := range in.History {
 		b.message(i, &in.History[i])

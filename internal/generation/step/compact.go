@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/prompt/compaction"
 )
 
@@ -26,14 +27,14 @@ func (p *Performer) compact(ctx context.Context, messages []v1beta1.ChatMessage,
 	p.target = t
 	p.tools.awaitServers(ctx, messages)
 	unanswered := compaction.Unanswered(messages)
-	input := compaction.View(messages[:len(messages)-unanswered])
-	if len(input) == 0 {
+	view := compaction.View(messages[:len(messages)-unanswered])
+	if len(view) == 0 {
 		return Failed(&v1beta1.GenerationError{
 			Reason: v1beta1.ErrorContextTooLong, Message: "The newest messages alone do not fit the model's context",
 			Advice: "Send shorter ones, or name a model with a larger context",
 		})
 	}
-	o := p.summarize(ctx, messages, input, to)
+	o := p.summarize(ctx, messages, prompt.Flatten(view), to)
 	if o.Kind != v1beta1.OutcomeCompleted {
 		return Outcome{Kind: o.Kind, Err: o.Err}.PaidFor(o.Content) // Half a summary is useless.
 	}
@@ -44,8 +45,11 @@ func (p *Performer) compact(ctx context.Context, messages []v1beta1.ChatMessage,
 		return summaryError(t, v1beta1.ErrorProviderError, " wrote an empty summary of the conversation").
 			PaidFor(o.Content)
 	}
+	if o.Content.ReplyOutcome == v1beta1.ReplyMaxTokensReached {
+		*o.Content.Parts[0].Text += cutSummary
+	}
 	p.compaction = &v1beta1.CompactionAccount{
-		Source: compactionSource(p.chat), Messages: int64(len(input)),
+		Source: compactionSource(p.chat), Messages: int64(len(view)),
 		ContextStart: p.chat.Status.History.Length - int64(unanswered),
 	}
 	if cause := p.chat.Status.Internal.Attempt.Compaction; cause != nil {
@@ -54,6 +58,10 @@ func (p *Performer) compact(ctx context.Context, messages []v1beta1.ChatMessage,
 	p.logCompaction(ctx, o.Content.Usage)
 	return o
 }
+
+// cutSummary marks an incomplete summary. Its end is what matters most: what is under way and still open.
+const cutSummary = "\n\n[The summary ends here: it reached its limit of tokens. Its end may be missing: ask the user where " +
+	"something is unclear.]"
 
 func summaryError(t *models.Target, reason v1beta1.ErrorReason, problem string) Outcome {
 	return Failed(&v1beta1.GenerationError{

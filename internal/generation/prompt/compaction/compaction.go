@@ -108,12 +108,16 @@ func sizeOf(messages []v1beta1.ChatMessage) (total int) {
 	return total
 }
 
-// Input is the conversation to summarise, followed by the request. Its middle is omitted if it exceeds the budget.
+// Input is the conversation to summarise, followed by the request. If it exceeds the budget, long messages are
+// shortened, and then its middle is omitted. Its messages have no earlier conversation: see prompt.Flatten.
 func Input(messages []v1beta1.ChatMessage, budget int) []v1beta1.ChatMessage {
 	return append(bound(messages, budget), user("parley-compaction-request", request))
 }
 
 func bound(messages []v1beta1.ChatMessage, budget int) []v1beta1.ChatMessage {
+	if budget > 0 && sizeOf(messages) > budget {
+		messages = shortenAll(messages, budget)
+	}
 	head, tail := cut(messages, budget)
 	if head == tail {
 		return slices.Clip(messages)
@@ -145,37 +149,23 @@ func cut(messages []v1beta1.ChatMessage, budget int) (head, tail int) {
 func size(m *v1beta1.ChatMessage) int {
 	n := len(m.Spec.Content)
 	for i := range m.Spec.Parts {
-		p := &m.Spec.Parts[i]
-		switch {
-		case p.Text != nil:
-			n += len(*p.Text)
-		case p.ToolCall != nil:
-			n += len(p.ToolCall.Name) + len(p.ToolCall.Input)
-		case p.ToolResult != nil:
-			n += len(p.ToolResult.Output)
-		case p.File != nil:
-			n += min(len(p.File.Data), fileBytes)
-		}
-	}
-	for i := range m.Spec.History {
-		n += priorSize(&m.Spec.History[i])
+		n += partSize(&m.Spec.Parts[i])
 	}
 	return n
 }
 
-// priorSize is the number of bytes that a message of an earlier conversation adds.
-func priorSize(m *v1beta1.PriorMessage) int {
-	n := len(m.Content)
-	for i := range m.Files {
-		n += min(len(m.Files[i].Data), fileBytes)
+func partSize(p *v1beta1.MessagePart) int {
+	switch {
+	case p.Text != nil:
+		return len(*p.Text)
+	case p.ToolCall != nil:
+		return len(p.ToolCall.Name) + len(p.ToolCall.Input)
+	case p.ToolResult != nil:
+		return len(p.ToolResult.Output)
+	case p.File != nil:
+		return min(len(p.File.Data), fileBytes)
 	}
-	for i := range m.ToolCalls {
-		n += len(m.ToolCalls[i].Name) + len(m.ToolCalls[i].Input)
-	}
-	for i := range m.ToolResults {
-		n += len(m.ToolResults[i].Output)
-	}
-	return n
+	return 0
 }
 
 func user(name, text string) v1beta1.ChatMessage {

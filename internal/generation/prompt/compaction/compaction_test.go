@@ -140,12 +140,9 @@ func TestEveryKindOfContentHasASize(t *testing.T) {
 		"a content": {Content: text}, "a text": {Parts: []v1beta1.MessagePart{{Text: &text}}},
 		"a call":   {Parts: []v1beta1.MessagePart{{ToolCall: &v1beta1.ToolCall{Name: "12", Input: "34"}}}},
 		"a result": {Parts: []v1beta1.MessagePart{{ToolResult: &v1beta1.ToolResult{Output: text}}}},
-		"earlier messages": {History: []v1beta1.PriorMessage{{Content: "1",
-			ToolResults: []v1beta1.ToolResult{{Output: "2"}}, ToolCalls: []v1beta1.PriorToolCall{{Name: "3", Input: "4"}}}}},
 	} {
 		check.Equal(t, name, 4, size(&v1beta1.ChatMessage{Spec: spec}))
 	}
-	files := v1beta1.ChatMessageSpec{Parts: []v1beta1.MessagePart{{File: &v1beta1.MessageFile{Data: file}}},
-		History: []v1beta1.PriorMessage{{Files: []v1beta1.PriorFile{{Data: file}}}}}
-	check.Equal(t, "files", 2*fileBytes, size(&v1beta1.ChatMessage{Spec: files}))
+	files := v1beta1.ChatMessageSpec{Parts: []v1beta1.MessagePart{{File: &v1beta1.MessageFile{Data: file}}}}
+	check.Equal(t, "a file", fileBytes, size(&v1beta1.ChatMessage{Spec: files}))
 }
