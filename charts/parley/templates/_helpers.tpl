@@ -103,7 +103,7 @@ Takes a dict: root, deployment, values, args and env (lists that are appended), 
 {{- $_ := set $meta "labels" (mergeOverwrite (dict) ($global.commonLabels | default dict) ($v.podLabels | default dict) $meta.labels) -}}
 {{- include "parley.set" (list $meta "annotations" $v.podAnnotations) -}}
 {{- include "parley.set" (list $pod "imagePullSecrets" $global.imagePullSecrets) -}}
-{{- include "parley.set" (list $pod "nodeSelector" ($v.nodeSelector | default $global.nodeSelector)) -}}
+{{- include "parley.merge" (list $pod "nodeSelector" ($v.nodeSelector | default $global.nodeSelector)) -}}
 {{- include "parley.set" (list $pod "tolerations" ($v.tolerations | default $global.tolerations)) -}}
 {{- include "parley.set" (list $pod "affinity" ($v.affinity | default $global.affinity)) -}}
 {{- include "parley.set" (list $pod "topologySpreadConstraints" $v.topologySpreadConstraints) -}}
@@ -154,6 +154,7 @@ Takes a dict: root, deployment, values, args and env (lists that are appended), 
 {{- range $name := list "generation" "workspaces" -}}
 {{- $v := index $.Values $name -}}
 {{- $pods := dict -}}
+{{- if ne $.Values.image.pullPolicy "IfNotPresent" -}}{{- $_ := set $pods "imagePullPolicy" $.Values.image.pullPolicy -}}{{- end -}}
 {{- include "parley.set" (list $pods "imagePullSecrets" $global.imagePullSecrets) -}}
 {{- /* Parley's own labels, and the priorities of the cluster, are refused for the pods that the manager creates. */}}
 {{- $labels := dict -}}

@@ -47,7 +47,7 @@ func Generation(s Settings, name string) *corev1.Pod {
 			Volumes:    volumes(s),
 		},
 	}
-	s.Options.ApplyTo(&pod.ObjectMeta, &pod.Spec)
+	s.Options.ApplyTo(&pod.ObjectMeta, &pod.Spec, s.Image)
 	return pod
 }
 

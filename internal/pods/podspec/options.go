@@ -4,6 +4,7 @@
 package podspec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,6 +46,8 @@ type PodOptions struct {
 	// Labels and Annotations are added to the pod's own.
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// ImagePullPolicy of Parley's own image. The default is IfNotPresent.
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 	// ImagePullSecrets are in the namespace of the pod.
 	ImagePullSecrets          []corev1.LocalObjectReference     `json:"imagePullSecrets,omitempty"`
 	NodeSelector              map[string]string                 `json:"nodeSelector,omitempty"`
@@ -81,6 +84,10 @@ func (o *PodOptions) validate(path *field.Path) error {
 			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "Parley sets this label itself"))
 		}
 	}
+	policies := []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
+	if o.ImagePullPolicy != "" && !slices.Contains(policies, o.ImagePullPolicy) {
+		errs = append(errs, field.NotSupported(path.Child("imagePullPolicy"), o.ImagePullPolicy, policies))
+	}
 	if len(o.Resources.Claims) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("resources", "claims"), "pods of Parley have no resource claims"))
 	}
@@ -91,8 +98,9 @@ func (o *PodOptions) validate(path *field.Path) error {
 }
 
 // ApplyTo sets the options on a pod where it sets nothing itself. Pull secrets are added: Parley's own image needs
-// them, whatever else the pod names.
-func (o *PodOptions) ApplyTo(meta *metav1.ObjectMeta, spec *corev1.PodSpec) {
+// them, whatever else the pod names. That image is for Linux, as is the node.
+func (o *PodOptions) ApplyTo(meta *metav1.ObjectMeta, spec *corev1.PodSpec, image string) {
+	o.pull(spec, image)
 	addMissing(&meta.Labels, o.Labels)
 	addMissing(&meta.Annotations, o.Annotations)
 	for _, secret := range o.ImagePullSecrets {
@@ -103,6 +111,7 @@ func (o *PodOptions) ApplyTo(meta *metav1.ObjectMeta, spec *corev1.PodSpec) {
 	if len(spec.NodeSelector) == 0 {
 		spec.NodeSelector = maps.Clone(o.NodeSelector)
 	}
+	addMissing(&spec.NodeSelector, map[string]string{corev1.LabelOSStable: string(corev1.Linux)})
 	if len(spec.Tolerations) == 0 {
 		spec.Tolerations = slices.Clone(o.Tolerations)
 	}
@@ -117,6 +126,23 @@ func (o *PodOptions) ApplyTo(meta *metav1.ObjectMeta, spec *corev1.PodSpec) {
 	}
 	if spec.RuntimeClassName == nil {
 		spec.RuntimeClassName = o.RuntimeClassName
+	}
+}
+
+// pull sets the pull policy where the pod uses the image.
+func (o *PodOptions) pull(spec *corev1.PodSpec, image string) {
+	policy := cmp.Or(o.ImagePullPolicy, corev1.PullIfNotPresent)
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if c := &containers[i]; c.Image == image && c.ImagePullPolicy == "" {
+				c.ImagePullPolicy = policy
+			}
+		}
+	}
+	for i := range spec.Volumes {
+		if v := spec.Volumes[i].Image; v != nil && v.Reference == image && v.PullPolicy == "" {
+			v.PullPolicy = policy
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ const options = `
 generation:
   labels: {azure.workload.identity/use: "true"}
   annotations: {team: a}
+  imagePullPolicy: Always
   imagePullSecrets: [{name: registry}]
   nodeSelector: {pool: chats}
   tolerations: [{key: chats, operator: Exists}]
@@ -39,7 +40,10 @@ func TestOptionsReachGenerationPods(t *testing.T) {
 	check.Equal(t, "own labels", ComponentGeneration, pod.Labels[LabelComponent])
 	check.Equal(t, "annotations", len(plain.Annotations)+1, len(pod.Annotations))
 	check.Equal(t, "pull secrets", []corev1.LocalObjectReference{{Name: "registry"}}, pod.Spec.ImagePullSecrets)
-	check.Equal(t, "node selector", map[string]string{"pool": "chats"}, pod.Spec.NodeSelector)
+	check.Equal(t, "node selector", map[string]string{"pool": "chats", "kubernetes.io/os": "linux"}, pod.Spec.NodeSelector)
+	for _, c := range pod.Spec.Containers {
+		check.Equal(t, "pull policy of "+c.Name, corev1.PullAlways, c.ImagePullPolicy)
+	}
 	check.Equal(t, "tolerations", "chats", pod.Spec.Tolerations[0].Key)
 	check.Equal(t, "affinity", true, pod.Spec.Affinity.NodeAffinity != nil)
 	check.Equal(t, "spread", "zone", pod.Spec.TopologySpreadConstraints[0].TopologyKey)
@@ -59,13 +63,16 @@ func TestOptionsYieldToWhatPodSets(t *testing.T) {
 	check.OK(t, err)
 	meta := metav1.ObjectMeta{Labels: map[string]string{"azure.workload.identity/use": "false"}}
 	spec := corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "own"}, {Name: "registry"}},
-		NodeSelector: map[string]string{"zone": "a"}, PriorityClassName: "low"}
-	parsed.Generation.ApplyTo(&meta, &spec)
+		NodeSelector: map[string]string{"kubernetes.io/os": "windows"}, PriorityClassName: "low",
+		Containers: []corev1.Container{{Image: "other:1"}, {Image: "parley:1", ImagePullPolicy: corev1.PullNever}}}
+	parsed.Generation.ApplyTo(&meta, &spec, "parley:1")
 	check.Equal(t, "label", "false", meta.Labels["azure.workload.identity/use"])
 	check.Equal(t, "annotation", "a", meta.Annotations["team"])
 	check.Equal(t, "pull secrets", []corev1.LocalObjectReference{{Name: "own"}, {Name: "registry"}},
 		spec.ImagePullSecrets)
-	check.Equal(t, "node selector", map[string]string{"zone": "a"}, spec.NodeSelector)
+	check.Equal(t, "node selector", map[string]string{"kubernetes.io/os": "windows"}, spec.NodeSelector)
+	check.Equal(t, "pull policy of another image", "", spec.Containers[0].ImagePullPolicy)
+	check.Equal(t, "own pull policy", corev1.PullNever, spec.Containers[1].ImagePullPolicy)
 	check.Equal(t, "priority", "low", spec.PriorityClassName)
 	check.Equal(t, "tolerations", 1, len(spec.Tolerations))
 }
@@ -78,6 +85,7 @@ func TestInvalidOptionsAreRejectedByField(t *testing.T) {
 		"workspaces: {labels: {team: a b}}":                          "workspaces.labels: Invalid value",
 		"generation: {priorityClassName: system-node-critical}":      "generation.priorityClassName: Forbidden",
 		"generation: {resources: {limits: {memory: lots}}}":          "quantities must match",
+		"workspaces: {imagePullPolicy: always}": `workspaces.imagePullPolicy: Unsupported value: "always"`,
 		"generation: {imagePullSecrets: registry}":                   "cannot unmarshal",
 		"generation: {resources: {claims: [{name: gpu}]}}":           "generation.resources.claims: Forbidden",
 		"generation: {anyUser: true}":                                `unknown field "anyUser"`,

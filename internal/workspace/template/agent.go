@@ -183,8 +183,7 @@ func (r *rendering) agentVolume() corev1.VolumeSource {
 	if r.settings.Placement == InitContainer {
 		return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	}
-	return corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
-		Reference: r.settings.Image, PullPolicy: corev1.PullIfNotPresent}}
+	return corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: r.settings.Image}}
 }
 
 func field(name, path string) corev1.EnvVar {

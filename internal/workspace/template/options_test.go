@@ -36,13 +36,14 @@ func TestAdministratorsOptionsReachWorkspaces(t *testing.T) {
 	check.Equal(t, "own label", podspec.ComponentWorkspace, pod.Labels[podspec.LabelComponent])
 	check.Equal(t, "pull secrets", []corev1.LocalObjectReference{{Name: "registry"}},
 		pod.Spec.ImagePullSecrets)
-	check.Equal(t, "node selector", map[string]string{"pool": "tools"}, pod.Spec.NodeSelector)
+	check.Equal(t, "node selector", map[string]string{"pool": "tools", "kubernetes.io/os": "linux"}, pod.Spec.NodeSelector)
 	check.Equal(t, "resources", memory, pod.Spec.Containers[0].Resources.Limits)
 
 	own := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	pod = renderWith(t, options, podTemplate("", container(func(c *corev1.Container) { c.Resources.Requests = own }),
 		func(t *corev1.PodTemplate) { t.Template.Spec.NodeSelector = map[string]string{"zone": "b"} }))
-	check.Equal(t, "the template's node selector", map[string]string{"zone": "b"}, pod.Spec.NodeSelector)
+	check.Equal(t, "the template's node selector", map[string]string{"zone": "b", "kubernetes.io/os": "linux"},
+		pod.Spec.NodeSelector)
 	check.Equal(t, "the template's resources", corev1.ResourceRequirements{Requests: own},
 		pod.Spec.Containers[0].Resources)
 }

@@ -265,7 +265,7 @@ func (r *rendering) objects(t *corev1.PodTemplate) (*Objects, error) {
 	for _, labels := range []map[string]string{t.Template.Labels, r.labels, marks} {
 		maps.Copy(meta.Labels, labels)
 	}
-	r.settings.Options.ApplyTo(&meta, r.spec)
+	r.settings.Options.ApplyTo(&meta, r.spec, r.settings.Image)
 	o := &Objects{Pod: &corev1.Pod{ObjectMeta: meta, Spec: *r.spec}}
 	if r.storage == "" {
 		return o, nil
