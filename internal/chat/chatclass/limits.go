@@ -54,6 +54,18 @@ func boundRetention(own, most *v1beta1.ChatRetention) *v1beta1.ChatRetention {
 	return bounded
 }
 
+// BoundActionDeadline is how long tool calls of a chat of the class wait, within the class's limit; nil: it has no
+// class. The default depends on the calls, so that boundLimits cannot apply the limit to it.
+func BoundActionDeadline(wait time.Duration, class *v1beta1.ChatClass) time.Duration {
+	if class == nil || class.Spec.Restrictions == nil || class.Spec.Restrictions.Limits == nil {
+		return wait
+	}
+	if most := class.Spec.Restrictions.Limits.ActionDeadlineSeconds; most != nil {
+		return min(wait, time.Duration(*most)*time.Second)
+	}
+	return wait
+}
+
 // forGood is longer than any retention.
 const forGood int32 = math.MaxInt32
 

@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/approval"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/machine"
 )
 
@@ -142,17 +143,18 @@ func clearDeadline(p *pass, s subject) {
 	p.status().RequiresAction = nil
 }
 
-// actionPatience is how long the calls wait: those that only people decide about wait longer by default.
+// actionPatience is how long the calls wait: those that only people decide about wait longer by default. The limit of
+// the class applies to both defaults.
 func actionPatience(p *pass) time.Duration {
-	limits := p.chat.Spec.Limits
+	limits, class := p.chat.Spec.Limits, p.facts.Class.Of()
 	isClients := func(call v1beta1.PendingToolCall) bool { return call.Kind == v1beta1.RequiresClient }
 	switch {
 	case limits != nil && limits.ActionDeadlineSeconds != nil:
 		return time.Duration(*limits.ActionDeadlineSeconds) * time.Second
 	case slices.ContainsFunc(p.facts.Calls, isClients):
-		return v1beta1.DefaultActionDeadline
+		return chatclass.BoundActionDeadline(v1beta1.DefaultActionDeadline, class)
 	}
-	return v1beta1.DefaultApprovalDeadline
+	return chatclass.BoundActionDeadline(v1beta1.DefaultApprovalDeadline, class)
 }
 
 func setDeadline(p *pass) {

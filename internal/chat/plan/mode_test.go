@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/test/kit/chattest"
 )
 
@@ -52,17 +53,25 @@ func TestPlanApprovalEndsWhenHistoryLosesIt(t *testing.T) {
 
 func TestApprovalsHaveLongerDefaultDeadline(t *testing.T) {
 	for _, c := range []struct {
-		seconds int32
-		kinds   []v1beta1.RequiredAction
-		want    string
+		seconds, ofClass int32
+		kinds            []v1beta1.RequiredAction
+		want             string
 	}{
-		{0, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "168h0m0s"},
-		{0, []v1beta1.RequiredAction{v1beta1.RequiresApproval, v1beta1.RequiresClient}, "5m0s"},
-		{60, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "1m0s"},
+		{0, 0, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "168h0m0s"},
+		{0, 0, []v1beta1.RequiredAction{v1beta1.RequiresApproval, v1beta1.RequiresClient}, "5m0s"},
+		{60, 0, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "1m0s"},
+		{0, 3600, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "1h0m0s"},
+		{0, 3600, []v1beta1.RequiredAction{v1beta1.RequiresApproval, v1beta1.RequiresClient}, "5m0s"},
+		{0, 2592000, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "168h0m0s"},
+		{0, 60, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "1m0s"},
+		{7200, 3600, []v1beta1.RequiredAction{v1beta1.RequiresApproval}, "1h0m0s"},
 	} {
 		w := newWorld(t).say("a")
 		if c.seconds > 0 {
 			w.chat.Spec.Limits = &v1beta1.ChatLimits{ActionDeadlineSeconds: &c.seconds}
+		}
+		if c.ofClass > 0 {
+			w.facts = ofClass(&v1beta1.ChatLimits{ActionDeadlineSeconds: &c.ofClass})
 		}
 		var calls []v1beta1.PendingToolCall
 		var replies []chattest.Reply
@@ -72,7 +81,18 @@ func TestApprovalsHaveLongerDefaultDeadline(t *testing.T) {
 		}
 		w.pass(func(f *Facts) { f.Result, f.Calls = chattest.Answer(w.chat, replies...), calls })
 		if got := w.chat.Status.RequiresAction.Deadline.Sub(now).String(); got != c.want {
-			t.Errorf("%v wait %s, want %s", c.kinds, got, c.want)
+			t.Errorf("%+v: %v wait %s", c, c.kinds, got)
 		}
+	}
+}
+
+// ofClass gives the chat a class with these limits, and the settings that are in force by it.
+func ofClass(most *v1beta1.ChatLimits) func(*Facts) {
+	class := chattest.Class("coder", func(s *v1beta1.ChatClassSpec) {
+		s.Restrictions = &v1beta1.ChatRestrictions{Limits: most}
+	})
+	return func(f *Facts) {
+		f.Class = &Class{ChatClass: class, Said: f.Chat}
+		f.Chat, f.Class.Ignored = chatclass.Effective(f.Chat, class)
 	}
 }
