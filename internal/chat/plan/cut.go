@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
 )
@@ -19,6 +20,7 @@ func applyDeletion(p *pass) error {
 	if p.facts.Truncated == nil || p.status().Archived {
 		return nil
 	}
+	accountDropped(p)
 	if err := p.fire(machine.DeleteMessage, subject{}); err != nil {
 		return err
 	}
@@ -30,11 +32,19 @@ func applyEdit(p *pass) error {
 	if p.facts.Edited == nil || p.facts.Truncated != nil || p.status().Archived {
 		return nil
 	}
+	accountDropped(p)
 	clearQueue(p) // Also what is held in a chat that is Waiting, of which the state machine does not know.
 	if err := p.fire(machine.EditMessage, subject{message: p.facts.Edited.Name}); err != nil {
 		return err
 	}
 	return proceed(p)
+}
+
+// accountDropped counts what the result of the attempt under way has used up, before a cut drops it: it is paid for.
+func accountDropped(p *pass) {
+	if attempts.AnswersCurrentAttempt(p.chat, p.status(), p.facts.Result) {
+		accountStep(p, p.facts.Result)
+	}
 }
 
 // cutHistory cuts the history: before the edited message, or where messages are missing.

@@ -49,6 +49,7 @@ func finishInterruption(p *pass, result *v1beta1.ChatMessage) error {
 		end = lostEnd(p)
 	}
 	if result != nil && !hasOutput(result) {
+		accountStep(p, result) // It is paid for, although nothing of it is kept.
 		result = nil
 	}
 	if err := p.fire(machine.FinishInterruption, subject{result: result, ending: v1beta1.TurnInterrupted,

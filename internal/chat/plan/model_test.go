@@ -99,6 +99,40 @@ func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
 	}
 }
 
+func TestResultOutsideTheHistoryIsCountedOnce(t *testing.T) {
+	edited := func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} }
+	deleted := func(f *Facts) { f.Truncated = &Truncated{} }
+	for name, c := range map[string]struct {
+		interrupted bool
+		result      chattest.Reply
+		cut         func(*Facts)
+	}{
+		"a failure after an interrupt":      {true, chattest.Fails(v1beta1.ErrorProviderError), func(*Facts) {}},
+		"an interrupted call without reply": {true, chattest.Interrupted(), func(*Facts) {}},
+		"a reply before an edit":            {false, chattest.Says("hi"), edited},
+		"a reply before a deletion":         {false, chattest.Says("hi"), deleted},
+		"a failure before an edit":          {false, chattest.Fails(v1beta1.ErrorProviderError), edited},
+		"an interrupted reply that is edited": {true, func(m *v1beta1.ChatMessage) {
+			chattest.Says("h")(m)
+			chattest.Interrupted()(m)
+		}, edited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a")
+			if c.interrupted {
+				w.ask(v1beta1.RequestInterrupt)
+			}
+			result := chattest.Answer(w.chat, c.result, chattest.Costs(4), func(m *v1beta1.ChatMessage) {
+				m.Spec.Generation.Usage = &v1beta1.TokenUsage{InputTokens: 9, TotalTokens: 9}
+			})
+			w.pass(func(f *Facts) { f.Result = result; c.cut(f) }).pass(func(f *Facts) { f.Result = result })
+			if st := w.chat.Status; st.Usage.TotalTokens != 9 || len(st.Cost) != 1 || st.Cost[0].MicroUnits != 4 {
+				t.Errorf("the usage is %+v, the cost %+v", st.Usage, st.Cost)
+			}
+		})
+	}
+}
+
 func TestReachedBudgetHoldsTurnUntilRaised(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(10_000))
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.

@@ -340,6 +340,18 @@ func TestInterruptedSuspendedChatKeepsALostAttemptsReply(t *testing.T) {
 	}
 }
 
+func TestCutCountsTheReplyThatItDrops(t *testing.T) {
+	for name, cut := range map[string]func(*Chat, string){"an edit": (*Chat).Edit, "a deletion": (*Chat).Delete} {
+		c := newChat()
+		c.Send("a", false)
+		c.Suspend()
+		c.HandOver("partial")
+		if cut(c, "a"); c.Spent() != 1 {
+			t.Errorf("after %s, %d replies are paid for", name, c.Spent())
+		}
+	}
+}
+
 func TestFreeSlotGoesToLongestWaitingChat(t *testing.T) {
 	c := newChat()
 	c.SetQuota("q", Counts{1, Unlimited})
