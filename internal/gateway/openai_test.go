@@ -255,3 +255,24 @@ func TestAKeyOfSomebodyElseIsAnotherOne(t *testing.T) {
 		t.Errorf("a key that is used again for something else: %d %s", reused.status, reused.body)
 	}
 }
+
+func TestNewChatHasWhatItsClassAllows(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	anna := in.user("anna")
+	in.create(&v1beta1.ChatClass{ObjectMeta: in.meta("coder"), Spec: v1beta1.ChatClassSpec{
+		Restrictions: &v1beta1.ChatRestrictions{
+			Fields: []v1beta1.ChatField{v1beta1.FieldRetention},
+			Limits: &v1beta1.ChatLimits{ActionDeadlineSeconds: new(int32(60))},
+		}}})
+	got := anna.does("POST", anna.base()+"/responses", `{"input": "Hi.", "background": true, "model": "class/coder",
+		"tools": [{"type": "function", "name": "count", "parameters": {"type": "object"}}]}`, "Thread-Id", "t")
+	if got.status != 200 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	chat := &v1beta1.Chat{ObjectMeta: in.meta(got.header.Get("X-Parley-Chat"))}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(chat), chat))
+	if chat.Spec.Retention != nil || *chat.Spec.Limits.ActionDeadlineSeconds != 60 {
+		t.Errorf("retention %+v, limits %+v", chat.Spec.Retention, chat.Spec.Limits)
+	}
+}

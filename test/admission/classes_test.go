@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
+	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -339,6 +340,32 @@ func TestRetentionIsOfTheChatAtTheTop(t *testing.T) {
 		{chatter, "keeps a sub-chat", creates(chat(60, below)),
 			"a sub-chat is deleted with the chat above it: set retention there"},
 	})
+}
+
+func TestChatsOfOpenAIClientsFitTheirClass(t *testing.T) {
+	t.Parallel()
+	reserving := restricted(func(r *v1beta1.ChatRestrictions) {
+		r.Fields = []v1beta1.ChatField{v1beta1.FieldRetention, v1beta1.FieldLimits, v1beta1.FieldSystemPrompt}
+	})
+	limiting := restricted(func(r *v1beta1.ChatRestrictions) {
+		r.Fields = []v1beta1.ChatField{v1beta1.FieldSystemPrompt}
+		r.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(60))}
+		r.Limits = &v1beta1.ChatLimits{ActionDeadlineSeconds: new(int32(60))}
+	})
+	for words, class := range map[string]*v1beta1.ChatClass{
+		"does not let its chats set spec.limits, spec.retention": reserving, "for longer than 60 seconds": limiting,
+	} {
+		mustCreate(t, curator, class)
+		check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
+		request := turn.Request{Namespace: ns, Model: turn.ClassPrefix + class.Name, Temporary: true,
+			Tools: []v1beta1.ClientTool{{Name: "count"}}}
+		bare, adapted := request.NewChat(unique("chat")), request.NewChat(unique("chat"))
+		turn.AdaptToClasses(adapted, []v1beta1.ChatClass{*class})
+		try(t, []write{
+			{chatter, "creates a chat of " + class.Name + " as it is", creates(bare), words},
+			{chatter, "creates one that is adapted to it", creates(adapted), ""},
+		})
+	}
 }
 
 // worksAs is a chat whose model works as the service account.

@@ -147,7 +147,11 @@ func (b *backend) create(ctx context.Context, r *turn.Request, name string) (*v1
 	if err := b.checkModel(ctx, r); err != nil {
 		return nil, err
 	}
-	chat, err := b.Client.Chats(r.Namespace).Create(ctx, r.NewChat(name))
+	adapted, err := b.newChat(ctx, r, name)
+	if err != nil {
+		return nil, err
+	}
+	chat, err := b.Client.Chats(r.Namespace).Create(ctx, adapted)
 	if apierrors.IsAlreadyExists(err) {
 		chat, err = b.Client.Chats(r.Namespace).Get(ctx, name)
 	}
