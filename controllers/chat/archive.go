@@ -48,6 +48,7 @@ type archiver struct {
 	now      func() time.Time
 	running  limit.Limiter
 	failures *archiveFailures
+	begun    *begunArchives
 }
 
 // begin reserves a place for the chat until end is called, or returns when to look at the chat again.
@@ -59,14 +60,6 @@ func (a *archiver) begin(chat *v1beta1.Chat) (end func(), again time.Duration) {
 		return nil, archiveBusy
 	}
 	return func() { a.running.Release(1) }, 0
-}
-
-// discard removes the archive of a chat that lives on: what is removed from the chat later must not stay in it.
-func (a *archiver) discard(ctx context.Context, chat *v1beta1.Chat) {
-	err := a.store.Delete(ctx, chat.Namespace, chat.Name, string(chat.UID))
-	if err != nil && !errors.Is(err, archive.ErrNotFound) {
-		log.FromContext(ctx).Error(err, "The archive of a chat that lives on cannot be removed")
-	}
 }
 
 // archive writes the chat, as it is in the API server, and all below it. It returns when to look at the chat again; 0:
@@ -99,7 +92,7 @@ func (a *archiver) write(ctx context.Context, chat *v1beta1.Chat, written hash.H
 	if a.store == nil {
 		return errNoStore
 	}
-	_, err := a.store.Write(ctx, chat, func(yield func(archive.Object, error) bool) {
+	entry, err := a.store.Write(ctx, chat, func(yield func(archive.Object, error) bool) {
 		for o, err := range a.family(ctx, chat) {
 			if err != nil {
 				yield(nil, sourceError{err})
@@ -111,6 +104,7 @@ func (a *archiver) write(ctx context.Context, chat *v1beta1.Chat, written hash.H
 			}
 		}
 	})
+	a.begun.put(client.ObjectKeyFromObject(chat), begunArchive{uid: chat.UID, entry: entry, complete: err == nil})
 	return err
 }
 
@@ -275,8 +269,9 @@ func (f *archiveFailures) forget(key types.NamespacedName) {
 	delete(f.byChat, key)
 }
 
-// readFailure finds out why the chat could not be archived, if it could not.
-func (f *archiveFailures) readFailure(_ context.Context, s *scope) error {
-	s.facts.ArchiveFailed = f.of(s.facts.Chat).ArchiveFailure
+// readArchive finds out why the chat could not be archived, if it could not, and whether something was written.
+func (m *memory) readArchive(_ context.Context, s *scope) error {
+	s.facts.ArchiveFailed = m.archives.of(s.facts.Chat).ArchiveFailure
+	s.facts.ArchiveBegun = m.begun.has(s.facts.Chat)
 	return nil
 }

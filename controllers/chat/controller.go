@@ -92,7 +92,7 @@ func New(o Options) *Reconciler {
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
 		sharer:   &sharer{client: o.Client, granted: &remembered.shares, now: o.Now},
 		archiver: &archiver{store: o.Archive, live: o.Live, metrics: o.Metrics, now: o.Now,
-			running: limit.New(archivesAtOnce), failures: &remembered.archives},
+			running: limit.New(archivesAtOnce), failures: &remembered.archives, begun: &remembered.begun},
 		forker:   &forker{client: o.Client, live: o.Live, files: o.Archive, running: limit.New(forksAtOnce), now: o.Now},
 		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits, now: o.Now},
 	}
@@ -154,6 +154,9 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 		return ctrl.Result{}, err
 	}
 	access.record(&todo, r.options.Now())
+	if todo.DiscardsArchive {
+		s.lookAgain = plan.Sooner(s.lookAgain, r.archiver.discardStale(ctx, s.facts.Chat))
+	}
 	if err := r.report(ctx, s, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -178,7 +181,8 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) (ctrl
 		return ctrl.Result{}, errors.Join(unshared, err)
 	}
 	r.memory.forget(key)
-	return ctrl.Result{}, errors.Join(unshared, r.actuator.refuseApprovals(ctx, key))
+	return ctrl.Result{}, errors.Join(unshared, r.actuator.refuseApprovals(ctx, key),
+		r.archiver.discardUnfinished(ctx, key))
 }
 
 // requeueAfter is when time alone may change something; zero: never.

@@ -96,7 +96,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		g.readApprovals,
 		g.family.readSubChats,
 		g.family.readRest,
-		g.memory.archives.readFailure,
+		g.memory.readArchive,
 		g.models.readAdvisor,
 	} {
 		if err := read(ctx, s); err != nil {

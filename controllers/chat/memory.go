@@ -22,6 +22,8 @@ type memory struct {
 	idle    idleChats
 	// archives are the chats that could not be archived.
 	archives archiveFailures
+	// begun are the archives that this process has written.
+	begun begunArchives
 	// shares are what readers of chats were granted.
 	shares grants
 }

@@ -75,6 +75,8 @@ type Facts struct {
 	AtWorkBelow bool
 	// ArchiveFailed is why the chat could not be archived the last time; the zero value: it could, or was not to be.
 	ArchiveFailed ArchiveFailure
+	// ArchiveBegun is true when this process has written something of an archive of the chat.
+	ArchiveBegun bool
 	// Surplus is true when the chat's class keeps enough other chats that came to rest later.
 	Surplus bool
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
@@ -308,6 +310,8 @@ type Plan struct {
 	Notices []Notice
 	// Expires is true when the chat is to be deleted because it has rested for long enough.
 	Expires bool
+	// DiscardsArchive is true when what was written of an archive of the chat is to be removed, because the chat lives on.
+	DiscardsArchive bool
 	// Again is how long until the conditions change because of the time alone; zero: they do not.
 	Again time.Duration
 }

@@ -39,10 +39,13 @@ func settleRetention(p *pass) {
 }
 
 // settleArchive records why the chat that is to be deleted is kept. What another manager recorded stays until this one
-// has tried.
+// has tried. Nothing of an archive stays of a chat that is no longer to be deleted: what people remove from the chat
+// would remain in it.
 func settleArchive(p *pass) {
 	st, failed := p.status(), p.facts.ArchiveFailed
 	due := st.ExpiresAt != nil && !st.ExpiresAt.After(p.facts.Now) && p.chat.Spec.Retention.Archives()
+	tried := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionArchiveUnavailable) != nil
+	p.plan.DiscardsArchive = !due && (tried || p.facts.ArchiveBegun)
 	if !due || failed.Reason != "" {
 		if !due {
 			failed = ArchiveFailure{}
