@@ -84,20 +84,35 @@ func (r *Reconciler) fork(ctx context.Context, s *scope) (ctrl.Result, error) {
 
 // reportForking reports that the chat does not have its history yet, and what prevents that; nil: nothing.
 func (r *Reconciler) reportForking(ctx context.Context, s *scope, why *conditions.ForkProblem) (ctrl.Result, error) {
+	// Its retention can be that of its class.
+	if err := errors.Join(r.gatherer.classes.readClass(ctx, s), r.memory.readArchive(ctx, s)); err != nil {
+		return ctrl.Result{}, err
+	}
 	todo := plan.Forking(s.facts, why)
+	if todo.DiscardsArchive {
+		r.archiver.discardStale(ctx, s.facts.Chat)
+	}
 	if err := r.report(ctx, s, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.observer.observeWait(s.facts.Chat, &todo)
+	if todo.Expires {
+		return r.expire(ctx, s)
+	}
+	return ctrl.Result{RequeueAfter: plan.Sooner(forkWait(&todo, why), todo.Again)}, nil
+}
+
+// forkWait is when a fork looks again for its history; 0: once it is changed.
+func forkWait(todo *plan.Plan, why *conditions.ForkProblem) time.Duration {
 	switch {
 	case todo.Status.Archived:
-		return ctrl.Result{}, nil
+		return 0
 	case why == nil:
-		return ctrl.Result{RequeueAfter: 1}, nil
+		return 1
 	case why.MayPass:
-		return ctrl.Result{RequeueAfter: forkRetry}, nil
+		return forkRetry
 	}
-	return ctrl.Result{RequeueAfter: forkPause}, nil
+	return forkPause
 }
 
 // copy creates the copies of the messages, and of their files.

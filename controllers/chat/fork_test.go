@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,93 @@ func TestStuckForkSendsNoMessageTwice(t *testing.T) {
 		creates = append(creates, n)
 	}
 	check.Equal(t, "messages that were sent, the prompt each time", []int{0, 3, 4, 5}, creates)
+}
+
+func TestForkWithoutItsSourceExpires(t *testing.T) {
+	retention := &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(600))}
+	class := chattest.In("ns", chattest.Class("coder", func(s *v1beta1.ChatClassSpec) {
+		s.Restrictions = &v1beta1.ChatRestrictions{Retention: retention}
+	}))
+	for name, c := range map[string]struct {
+		change func(*v1beta1.ChatSpec)
+		kept   bool
+	}{
+		"of the chat":            {func(s *v1beta1.ChatSpec) { s.Retention = retention }, false},
+		"of its class":           {func(s *v1beta1.ChatSpec) { s.ChatClassName = "coder" }, false},
+		"of the chat with words": {func(s *v1beta1.ChatSpec) { s.Retention, s.Prompt = retention, "And?" }, false},
+		"of an archived chat":    {func(s *v1beta1.ChatSpec) { s.Retention, s.Archived = retention, true }, false},
+		"of a suspended chat":    {func(s *v1beta1.ChatSpec) { s.Retention, s.Suspend = retention, true }, true},
+		"of a class that is not there": {
+			func(s *v1beta1.ChatSpec) { s.Retention, s.ChatClassName = retention, "absent" }, true},
+		"none": {func(*v1beta1.ChatSpec) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			fork := chattest.In("ns", chattest.Chat("f", chattest.UID("fork-uid"), func(o *v1beta1.Chat) {
+				o.Generation, o.CreationTimestamp = 1, metav1.NewTime(now)
+				o.Spec.Fork = &v1beta1.ForkSource{Chat: "absent", Message: "m"}
+				c.change(&o.Spec)
+			}))
+			check.OK(t, w.Direct.Create(t.Context(), class.DeepCopy()))
+			check.OK(t, w.Direct.Create(t.Context(), fork))
+			at := func(by time.Duration) (there bool) {
+				t.Helper()
+				w.later(by)
+				for range 3 {
+					_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fork)})
+					check.OK(t, err)
+				}
+				return isThere(t, w, fork)
+			}
+			if !at(0) || !at(plan.ManifestPatience) || fork.Status.IdleSince == nil || fork.Status.ExpiresAt == nil != c.kept {
+				t.Fatalf("idle since %v, expires at %v", fork.Status.IdleSince, fork.Status.ExpiresAt)
+			}
+			if !at(9*time.Minute) || at(11*time.Minute) != c.kept {
+				t.Errorf("the fork is there: %t", isThere(t, w, fork))
+			}
+		})
+	}
+}
+
+func TestForkRestsAnewWithItsHistory(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.reconcile()
+	check.OK(t, err)
+	fork := chattest.In("ns", chattest.Chat("f", chattest.UID("fork-uid"), func(c *v1beta1.Chat) {
+		c.Generation, c.CreationTimestamp = 1, metav1.NewTime(now)
+		c.Spec.Fork = &v1beta1.ForkSource{Chat: "c", Message: chattest.Answer(w.chat(), chattest.Says("Hi.")).Name}
+		c.Spec.Retention = &v1beta1.ChatRetention{DeleteAfterSeconds: new(int32(600))}
+	}))
+	check.OK(t, w.Direct.Create(t.Context(), fork))
+	passes := func() {
+		for range 3 {
+			_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fork)})
+			check.OK(t, err)
+		}
+		check.OK(t, w.Direct.Get(t.Context(), client.ObjectKeyFromObject(fork), fork))
+	}
+	w.later(plan.ManifestPatience)
+	if passes(); fork.Status.IdleSince == nil {
+		t.Fatal("a fork of a message that is not in the history does not rest")
+	}
+	w.later(9 * time.Minute)
+	w.answer()
+	_, err = w.reconcile()
+	check.OK(t, err)
+	passes()
+	if since := fork.Status.IdleSince; fork.Status.History.Length != 2 || since == nil || !since.Equal(
+		new(metav1.NewTime(now.Add(9*time.Minute)))) {
+		t.Errorf("with %d messages, it rests since %v", fork.Status.History.Length, since)
+	}
+}
+
+func isThere(t *testing.T, w *world, chat *v1beta1.Chat) bool {
+	t.Helper()
+	err := w.Direct.Get(t.Context(), client.ObjectKeyFromObject(chat), chat)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err == nil
 }
 
 func TestForkLeavesOutFilesThatAreGone(t *testing.T) {

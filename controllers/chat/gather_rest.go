@@ -78,11 +78,16 @@ func (l *classLister) unchanged(ctx context.Context, s *scope) (bool, error) {
 	return now.UID == was.UID && now.Generation == was.Generation, nil
 }
 
-// hasOpen reports whether people have said something in the chat that it has not dealt with, also by an edit. What was
-// said to one that is archived, or that the limits of its family keep from beginning, does not count: nothing answers
-// it.
+// answersNothing reports whether nothing answers what people say in the chat: it is archived, the limits of its family
+// keep it from beginning, or it has no history yet.
+func answersNothing(chat *v1beta1.Chat) bool {
+	return chat.Status.Archived || tree.BeyondLimits(chat) || chat.IsForking()
+}
+
+// hasOpen reports whether people have said something in the chat that it has not dealt with, also by an edit, and that
+// it may answer.
 func (g *gatherer) hasOpen(ctx context.Context, chat *v1beta1.Chat) (bool, error) {
-	if chat.Status.Archived || tree.BeyondLimits(chat) {
+	if answersNothing(chat) {
 		return false, nil
 	}
 	for next, more := "", true; more; more = next != "" {

@@ -81,11 +81,14 @@ type ForkProblem struct {
 	MayPass bool
 }
 
+// NeedsPerson reports whether the problem does not pass by itself.
+func (p *ForkProblem) NeedsPerson() bool { return !p.MayPass && p.Reason != v1beta1.ReasonForking }
+
 func forkSummary(f ChatFacts) Summary {
 	switch {
 	case f.ForkProblem == nil:
 		return Working(v1beta1.ReasonForking, "Copying the history of chat "+f.Fork.Chat+" up to message "+f.Fork.Message)
-	case f.ForkProblem.MayPass || f.ForkProblem.Reason == v1beta1.ReasonForking:
+	case !f.ForkProblem.NeedsPerson():
 		return Working(f.ForkProblem.Reason, f.ForkProblem.Message)
 	}
 	return Failed(f.ForkProblem.Reason, f.ForkProblem.Message)

@@ -203,6 +203,7 @@ func Forked(f Facts, fork *Fork) (Plan, error) {
 		return Plan{}, err
 	}
 	conditions.Chat(p.status(), conditions.ChatFacts{Generation: f.Chat.Generation, Now: f.Now})
+	p.status().IdleSince, p.status().ExpiresAt = nil, nil // The next pass decides whether it rests with its history.
 	return p.plan, nil
 }
 
@@ -223,9 +224,9 @@ func takeHistory(p *pass, from *Fork) {
 	backToContext(p)
 }
 
-// Forking is the plan for a chat that does not have the history yet that spec.fork names: it does nothing and says so.
-// A chat and its source may come with the same manifest. The chat is archived as it stands: it is in no state of the
-// machine.
+// Forking is the plan for a chat that does not have the history yet that spec.fork names: it does nothing and says so,
+// until its retention deletes it. A chat and its source may come with the same manifest. The chat is archived as it
+// stands: it is in no state of the machine.
 func Forking(f Facts, problem *conditions.ForkProblem) Plan {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
 	st := p.status()
@@ -235,6 +236,7 @@ func Forking(f Facts, problem *conditions.ForkProblem) Plan {
 	}
 	conditions.Chat(st, conditions.ChatFacts{Forking: true, Fork: f.Chat.Spec.Fork, ForkProblem: problem,
 		Generation: f.Chat.Generation, Now: f.Now})
+	settleForkRetention(p, problem)
 	noticeWait(p, problem != nil && problem.MayPass)
 	return p.plan
 }

@@ -17,9 +17,12 @@ import (
 
 // settleRetention says since when the chat rests and when it expires. It expires in a pass that finds both said:
 // people could see it, and the decision rests on nothing of this very pass.
-func settleRetention(p *pass) {
+func settleRetention(p *pass) { settleExpiry(p, idleSince(p)) }
+
+// settleExpiry does so for a chat that rests since then; nil: it does not rest.
+func settleExpiry(p *pass, since *metav1.Time) {
 	st, before := p.status(), p.chat.Status.ExpiresAt
-	st.IdleSince, st.ExpiresAt = idleSince(p), nil
+	st.IdleSince, st.ExpiresAt = since, nil
 	at := expiresAt(p)
 	if !at.IsZero() {
 		st.ExpiresAt = new(metav1.NewTime(at))
@@ -55,6 +58,21 @@ func settleArchive(p *pass) {
 	if c := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionArchiveUnavailable); c != nil {
 		st.Wait = &v1beta1.ChatWait{For: v1beta1.WaitForArchiveStore, Reason: c.Reason, Message: c.Message,
 			Since: c.LastTransitionTime}
+	}
+}
+
+// settleForkRetention does so for a fork without its history. It rests if it is archived, or if something other than
+// time keeps it from its history: its source may never exist. While neither is known, it stays as it was.
+func settleForkRetention(p *pass, problem *conditions.ForkProblem) {
+	switch {
+	case p.status().Archived, problem != nil && problem.NeedsPerson():
+		since := p.chat.Status.IdleSince
+		if since == nil {
+			since = new(metav1.NewTime(p.facts.Now.Truncate(time.Second)))
+		}
+		settleExpiry(p, since)
+	case problem != nil:
+		settleExpiry(p, nil)
 	}
 }
 
