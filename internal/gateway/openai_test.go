@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -141,6 +142,35 @@ func TestOpenAIClientStreamsAnswer(t *testing.T) {
 	if found.status != 200 || !strings.Contains(found.body, `"text":"Hello"`) || !strings.Contains(found.body, `"completed"`) {
 		t.Errorf("%d %s", found.status, found.body)
 	}
+}
+
+func TestDeletedMessageEndsItsPendingAnswer(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	c, anna := in.converse("c"), in.user("anna")
+	asked := make(chan *v1beta1.ChatMessage, 1)
+	go func() {
+		message := c.takeUp(1)
+		c.attempt(1)
+		c.commit()
+		c.settle(message)
+		c.say("Hel")
+		asked <- message
+	}()
+	response := anna.ask("POST", anna.base()+"/chat/completions", hello, "X-Parley-Chat", "c")
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Hel") {
+		continue
+	}
+	check.OK(t, cluster.Client.Delete(t.Context(), <-asked))
+	c.chat.Status = v1beta1.ChatStatus{Phase: v1beta1.ChatWaiting, History: v1beta1.HistoryStatus{Version: 2}}
+	c.commit()
+	var rest strings.Builder
+	for lines.Scan() {
+		rest.WriteString(lines.Text())
+	}
+	check.Contains(t, rest.String(), "message_deleted")
 }
 
 // Security (a client of OpenAI's protocols): cannot receive anything after the right to read is withdrawn.

@@ -92,6 +92,9 @@ func isSettled(s *turn.Story) bool {
 func storyOf(e exchange, send func(turn.Event) error) *turn.Story {
 	s := &turn.Story{Message: e.message.Name, ClientTools: turn.ClientTools(e.chat), Send: send,
 		JSON: turn.OutputOf(e.chat, e.message) != nil}
+	if e.message.Status.State == v1beta1.MessageCommitted {
+		s.Version = e.message.Status.HistoryVersion
+	}
 	ready := meta.FindStatusCondition(e.message.Status.Conditions, v1beta1.ConditionReady)
 	if ready != nil && ready.Status != metav1.ConditionUnknown && e.message.Spec.Role == v1beta1.RoleUser {
 		s.Ready = ready

@@ -36,6 +36,8 @@ const (
 type Story struct {
 	// Message is the name of the message that is answered.
 	Message string
+	// Version of the history that the message's commit made, as its status says; 0 if it is not committed there.
+	Version int64
 	// ClientTools are the names of the tools that the client runs.
 	ClientTools []string
 	// Ready is the final condition of the message when the story began; nil if it had none. It is used if another message
@@ -49,6 +51,7 @@ type Story struct {
 
 	chat      client.Transcript
 	turn      client.Turn
+	begun     bool // whether the message was part of the history
 	over      bool
 	sent      []Block // the last one is open unless closed
 	closed    bool
@@ -85,7 +88,7 @@ func (s *Story) Take(e stream.Event) error {
 	if p, ok := u.(*stream.MessagePart); ok {
 		return s.part(p, s.chat.Live != live)
 	}
-	s.turn = s.chat.Turn(s.Message)
+	s.findTurn()
 	switch u := u.(type) {
 	case *stream.MessageCommitted:
 		return s.message(&u.Message)
@@ -101,6 +104,12 @@ func (s *Story) Take(e stream.Event) error {
 		return s.End(End{Outcome: Failed, Error: &stream.Error{Reason: ChatDeleted, Message: "the chat was deleted"}})
 	}
 	return nil
+}
+
+// findTurn finds the turn in what the chat has.
+func (s *Story) findTurn() {
+	s.turn = s.chat.Turn(s.Message)
+	s.begun = s.begun || s.turn.Committed
 }
 
 // message takes a committed message: the one that is answered, a step of the answer, or what ends it.
@@ -191,10 +200,21 @@ func (s *Story) status(before, now *stream.Status) error {
 			return err
 		}
 	}
+	if s.hasLeft(now) {
+		return s.End(End{Outcome: Failed, Error: &stream.Error{Reason: MessageDeleted, Message: "message " + s.Message +
+			" is no longer part of the chat: it was deleted, or a message before it was deleted or edited"}})
+	}
 	if end := s.endOf(now); s.turn.Committed && end != nil {
 		return s.End(*end)
 	}
 	return nil
+}
+
+// hasLeft reports whether the message was part of the history, and is not as of that status. A status follows all
+// messages of a history.
+func (s *Story) hasLeft(now *stream.Status) bool {
+	wasCommitted := s.begun || s.Version > 0 && now.HistoryVersion >= s.Version
+	return wasCommitted && !s.turn.Committed
 }
 
 // endOf is how a turn with that status ends; nil if it continues. If the turn failed, the next event contains the

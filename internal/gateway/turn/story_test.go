@@ -175,6 +175,14 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		"the next message ends the answer": {func(c *chat) {
 			c.asked("q").commits(text("Hello")).asked("next")
 		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed Complete 2"}},
+		"a message that leaves the history ends the answer": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").add(stream.EventHistoryReset, struct{}{}).asked("earlier").
+				add(stream.EventStatus, stream.Status{HistoryVersion: 3, Turn: "earlier"})
+		}, []string{"0 opens Text ", `0 + "Hel"`, `0 is "Hel"`, "ends Failed  0 MessageDeleted"}},
+		"an edit of the message begins its answer again": {func(c *chat) {
+			c.asked("q").add(stream.EventHistoryReset, struct{}{}).asked("q").
+				add(stream.EventStatus, stream.Status{HistoryVersion: 3, Turn: "q"}).commits(text("Hello")).ends(answered)
+		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed Complete 2"}},
 		"a chat that is deleted ends the answer": {func(c *chat) {
 			c.asked("q").add(stream.EventDeleted, struct{}{})
 		}, []string{"ends Failed  0 ChatDeleted"}},
@@ -186,6 +194,16 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 			check.OK(t, err)
 			check.Equal(t, "events", c.want, told)
 		})
+	}
+}
+
+func TestMessageThatLeftBeforeTheStoryEndsIt(t *testing.T) {
+	story := &chat{t: t}
+	for version := range int64(4) { // A gateway may learn of the commit after its caller.
+		story.add(stream.EventStatus, stream.Status{HistoryVersion: version})
+		told, err := story.toldWith(&turn.Story{Version: 3})
+		check.OK(t, err)
+		check.Equal(t, fmt.Sprintf("it has ended at version %d", version), version == 3, len(told) == 1)
 	}
 }
 
