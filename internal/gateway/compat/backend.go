@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
@@ -22,8 +23,8 @@ import (
 )
 
 const (
-	// retriedWithin is the most age of a message that a repeated request may mean.
-	retriedWithin = 15 * time.Minute
+	// retriedWithin is how long after its end a repeated request may mean a turn.
+	retriedWithin = 2 * time.Minute
 	// suffixLength is how many characters a random name has behind its prefix.
 	suffixLength = 10
 	// maxConflicts is how often a change is tried that conflicts with others.
@@ -54,8 +55,8 @@ func (b *backend) begin(ctx context.Context, by caller, r *turn.Request) (exchan
 	if len(n.Parts)+len(n.Results) == 0 {
 		return exchange{}, bad("nothing follows the last reply: say something, or bring the results of calls")
 	}
-	if r.Retried {
-		if found, err := b.findRetried(ctx, r, r.Hash(by.name)); err != nil || found.message != nil {
+	if r.Retried && r.Key == "" { // A key names the message.
+		if found, err := b.findRetried(ctx, by, r); err != nil || found.message != nil {
 			return found, err
 		}
 	}
@@ -64,25 +65,25 @@ func (b *backend) begin(ctx context.Context, by caller, r *turn.Request) (exchan
 		return exchange{}, err
 	}
 	message, err := b.send(ctx, by, r, chat)
-	hasBoth := len(n.Results) > 0 && len(n.Parts) > 0
-	if err == nil && hasBoth && !r.BringsHistory(chat) {
+	if err == nil && message.Spec.Role == v1beta1.RoleTool && len(n.Parts) > 0 {
 		message, err = b.send(ctx, by, r.WithoutResults(), chat)
 	}
 	return exchange{chat, message}, err
 }
 
-// findRetried finds the newest message that an equal request has created a moment ago.
-func (b *backend) findRetried(ctx context.Context, r *turn.Request, hash string) (exchange, error) {
-	list, err := b.Client.Messages(r.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: turn.LabelRequest + "=" + hash, Limit: 100})
+// findRetried finds the newest message of an equal request whose turn runs, or has ended a moment ago. Messages with
+// results alone are found by their names.
+func (b *backend) findRetried(ctx context.Context, by caller, r *turn.Request) (exchange, error) {
+	list, err := b.Client.Messages(r.Namespace).List(ctx, metav1.ListOptions{Limit: 100, LabelSelector: fmt.Sprintf(
+		"%s in (%s, %s)", turn.LabelRequest, r.Hash(by.name), r.WithoutResults().Hash(by.name))})
 	if err != nil {
 		return exchange{}, fmt.Errorf("looking for the message of an earlier request: %w", err)
 	}
 	var newest *v1beta1.ChatMessage
 	for i := range list.Items {
 		m := &list.Items[i]
-		young := b.Now().Sub(m.CreationTimestamp.Time) < retriedWithin
-		if young && (newest == nil || newest.CreationTimestamp.Before(&m.CreationTimestamp)) {
+		isCandidate := m.Spec.Role == v1beta1.RoleUser && isRecent(m, b.Now())
+		if isCandidate && (newest == nil || newest.CreationTimestamp.Before(&m.CreationTimestamp)) {
 			newest = m
 		}
 	}
@@ -90,6 +91,13 @@ func (b *backend) findRetried(ctx context.Context, r *turn.Request, hash string)
 		return exchange{}, nil
 	}
 	return b.exchangeOf(ctx, newest)
+}
+
+// isRecent reports whether the turn of a User message runs, or has ended a moment ago.
+func isRecent(m *v1beta1.ChatMessage, now time.Time) bool {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1beta1.ConditionReady)
+	return ready == nil || ready.Status == metav1.ConditionUnknown ||
+		now.Sub(ready.LastTransitionTime.Time) < retriedWithin
 }
 
 func (b *backend) exchangeOf(ctx context.Context, m *v1beta1.ChatMessage) (exchange, error) {

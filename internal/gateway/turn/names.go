@@ -82,6 +82,11 @@ func (r *Request) Hash(caller string) string {
 		settings, _ := json.Marshal([]any{r.Output, r.ToolChoice, r.Stop})
 		parts = append(parts, string(settings))
 	}
+	// The same words may follow other results. A conversation that is resent has the calls, and keeps its hash.
+	if len(r.results) > 0 && !r.News().Resent {
+		results, _ := json.Marshal(r.results)
+		parts = append(parts, string(results))
+	}
 	return Hash(parts...)
 }
 
@@ -104,13 +109,13 @@ func (r *Request) ChatName(caller string) string {
 }
 
 // MessageName is the name of the message that the request creates in a chat; empty if a random name is needed. A
-// request with a Key, or that resends the conversation, always has the same name.
+// request with a Key or results, or that resends the conversation, always has the same name.
 func (r *Request) MessageName(caller, chat string) string {
 	n := r.News()
 	switch {
 	case r.Key != "":
 		return chat + "-" + Hash(caller, r.Key)
-	case n.Resent, len(n.Results) > 0, r.Thread != "":
+	case n.Resent, len(n.Results)+len(r.results) > 0, r.Thread != "":
 		return chat + "-" + r.Hash(caller)
 	}
 	return ""

@@ -135,7 +135,7 @@ func (r *Request) userMessage(chat *v1beta1.Chat, n News) v1beta1.ChatMessageSpe
 	}
 	// A client that continues without pending results will not send them. A client with its own thread has abandoned the
 	// running turn.
-	if r.interrupts || len(PendingCalls(chat)) > 0 || r.Thread != "" && isRunning(chat) {
+	if len(r.results) > 0 || len(PendingCalls(chat)) > 0 || r.Thread != "" && isRunning(chat) {
 		spec.WhenBusy = v1beta1.WhenBusyInterrupt
 	}
 	return spec

@@ -76,8 +76,9 @@ type Request struct {
 	Key string
 	// Metadata of the client, which its answers repeat.
 	Metadata map[string]string
-	// interrupts is whether the message follows results of calls in the same request.
-	interrupts bool
+	// results are those in the same request that WithoutResults has removed; none: the request has no message next to
+	// results.
+	results []Item
 	// Retried is whether the client repeats the request because it does not know its outcome.
 	Retried bool
 }
@@ -146,8 +147,14 @@ func (n *News) ResultsFor(chat *v1beta1.Chat) (results []v1beta1.ToolResult) {
 // once.
 func (r *Request) WithoutResults() *Request {
 	rest := *r
-	rest.interrupts = true
-	rest.Items = slices.DeleteFunc(slices.Clone(r.Items), func(i Item) bool { return i.Kind == ToolResult })
+	rest.Items = nil
+	for i := range r.Items {
+		if item := r.Items[i]; item.Kind == ToolResult {
+			rest.results = append(rest.results, item)
+		} else {
+			rest.Items = append(rest.Items, item)
+		}
+	}
 	if r.Key != "" {
 		rest.Key += "/said"
 	}

@@ -123,6 +123,25 @@ func TestTheSameRequestHasTheSameNames(t *testing.T) {
 	}
 }
 
+func TestTextNextToOtherResultsIsAnotherMessage(t *testing.T) {
+	text := func(output string, before ...turn.Item) (hash, name string) {
+		r := (&turn.Request{Chat: "c", Items: append(before, returned("c1_c", output), said("Go on."))}).WithoutResults()
+		return r.Hash("anna"), r.MessageName("anna", "c")
+	}
+	hash, name := text("rain")
+	again, same := text("rain")
+	other, another := text("sun")
+	if hash != again || name != same || name == "" {
+		t.Errorf("the same request is %s %s and %s %s", hash, name, again, same)
+	}
+	if hash == other || name == another {
+		t.Error("the same text next to other results is the same message")
+	}
+	resent, _ := text("rain", said("Hi."), called("c1_c"))
+	plain := (&turn.Request{Chat: "c", Items: []turn.Item{said("Hi."), called("c1_c"), said("Go on.")}}).Hash("anna")
+	check.Equal(t, "the hash of a conversation that is resent", plain, resent)
+}
+
 // Security (a client of OpenAI's protocols): cannot change instructions of a chat that someone else has created.
 func TestARequestChangesOnlyWhatIsItsOwn(t *testing.T) {
 	tool := v1beta1.ClientTool{Name: "weather"}
