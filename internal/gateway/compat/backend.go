@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/turn"
@@ -296,28 +297,39 @@ func checkResults(chat *v1beta1.Chat, results []v1beta1.ToolResult) error {
 	return nil
 }
 
-// cancel stops the turn that a message has begun, or withdraws the message while that is queued. It does nothing to a
-// turn that has ended, or to another one.
-func (b *backend) cancel(ctx context.Context, e exchange) error {
-	if m := e.message; m.Status.State == v1beta1.MessageQueued {
-		return wrapped("withdrawing the message", b.Client.Messages(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion}}))
-	}
+// cancel stops the turn that a message has begun, or withdraws a message that the chat has not started. It does nothing
+// to a turn that has ended, or to another one.
+func (b *backend) cancel(ctx context.Context, e exchange) (withdrawn bool, err error) {
 	for range maxConflicts {
-		if !e.isRunning() {
-			return nil
+		withdrawn = history.Waits(e.chat, e.message)
+		switch {
+		case withdrawn:
+			err = wrapped("withdrawing the message", b.withdraw(ctx, e.message))
+		case e.isRunning():
+			err = wrapped("interrupting the turn", b.interrupt(ctx, e.chat))
 		}
-		patch := compose.Request(v1beta1.RequestInterrupt, b.Now().UTC().Format(time.RFC3339Nano))
-		patch["metadata"].(map[string]any)["resourceVersion"] = e.chat.ResourceVersion
-		_, err := b.Client.Chats(e.chat.Namespace).MergePatch(ctx, e.chat.Name, patch)
-		if err == nil || !apierrors.IsConflict(err) {
-			return wrapped("interrupting the turn", err)
+		if !apierrors.IsConflict(err) {
+			return withdrawn, err
 		}
 		if e, err = b.find(ctx, e.chat.Namespace, e.message.Name); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return conflict("chat %s is changed all the time, try again", e.chat.Name)
+	return false, conflict("chat %s is changed all the time, try again", e.chat.Name)
+}
+
+// withdraw deletes a message that is unchanged.
+func (b *backend) withdraw(ctx context.Context, m *v1beta1.ChatMessage) error {
+	return b.Client.Messages(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion}})
+}
+
+// interrupt stops the turn of a chat that is unchanged.
+func (b *backend) interrupt(ctx context.Context, chat *v1beta1.Chat) error {
+	patch := compose.Request(v1beta1.RequestInterrupt, b.Now().UTC().Format(time.RFC3339Nano))
+	patch["metadata"].(map[string]any)["resourceVersion"] = chat.ResourceVersion
+	_, err := b.Client.Chats(chat.Namespace).MergePatch(ctx, chat.Name, patch)
+	return err
 }
 
 // isRunning reports whether the running turn is that of the message, or has its results.

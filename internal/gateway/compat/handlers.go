@@ -120,11 +120,12 @@ func (s *server) cancel(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.backend.cancel(c.ctx(), e); err != nil {
+	withdrawn, err := s.backend.cancel(c.ctx(), e)
+	if err != nil {
 		return err
 	}
 	a := c.answer(e)
-	if e.message.Status.State == v1beta1.MessageQueued {
+	if withdrawn {
 		a.End = &turn.End{Outcome: turn.Interrupted}
 	} else if err := s.collect(c, e, a); err != nil {
 		return err

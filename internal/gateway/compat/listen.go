@@ -57,7 +57,7 @@ func (b *backend) listen(ctx context.Context, by caller, e exchange, l *listener
 	if l.story.IsHeld() {
 		// If it cannot be cancelled, it is answered after a raise of the budget, as its chat reports.
 		if now, err := b.find(ctx, e.chat.Namespace, e.message.Name); err == nil {
-			_ = b.cancel(ctx, now)
+			_, _ = b.cancel(ctx, now)
 		}
 	}
 	return err
