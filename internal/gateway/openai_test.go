@@ -144,6 +144,28 @@ func TestOpenAIClientStreamsAnswer(t *testing.T) {
 	}
 }
 
+func TestTurnThatWaitsForApprovalIsRetrieved(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	c, anna := in.converse("c"), in.user("anna")
+	message := anna.sends("/responses", background)
+	c.takeUp(1)
+	c.attempt(1)
+	c.finish(v1beta1.RoleAssistant, "I look.")
+	c.chat.Status.Phase = v1beta1.ChatRequiresAction
+	c.chat.Status.RequiresAction = &v1beta1.RequiresActionStatus{Deadline: metav1.NewTime(time.Now().Add(time.Hour)),
+		ToolCalls: []v1beta1.PendingToolCall{{ID: "call_1", Name: "execute", Kind: v1beta1.RequiresApproval}}}
+	c.commit()
+	waitUntil(t, "the gateway knows it", func() bool {
+		chat := in.gateway.chats.Get(in.namespace, "c")
+		return chat != nil && chat.Status.RequiresAction != nil
+	})
+	got := anna.does("GET", anna.base()+"/responses/resp_"+message, "")
+	if got.status != 200 || !strings.Contains(got.body, `"in_progress"`) || !strings.Contains(got.body, "I look.") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 func TestDeletedMessageEndsItsPendingAnswer(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)

@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/internal/netguard/slowclient"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -69,4 +70,14 @@ func TestLargeBodyMayArriveSlowly(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestBodyOfRetrievalDoesNotLimitTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &connection{httptest.NewRecorder(), bytes.NewReader([]byte(`{"stream": true}`)), time.Second, time.Time{}}
+		request := &call{w: w, r: httptest.NewRequest(http.MethodGet, "/", w), control: http.NewResponseController(w),
+			out: slowclient.New(w, writeTimeout)}
+		check.Equal(t, "it asks for a stream", true, request.streamInBody())
+		check.Equal(t, "the deadline is lifted", true, w.deadline.IsZero())
+	})
 }

@@ -112,6 +112,7 @@ func (c *call) streamInBody() bool {
 	}
 	_ = c.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // or the server's own holds
 	err := json.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, longest)).Decode(&options)
+	c.out.IgnoreReads() // The answer may take longer than the body.
 	return err == nil && options.Stream
 }
 

@@ -74,7 +74,8 @@ func (b *backend) look(ctx context.Context, by caller, e exchange, send func(tur
 		if err := story.Take(event); err != nil {
 			return err
 		}
-		if story.IsOver() || event.Name == stream.EventStatus && isSettled(story) {
+		isLast := event.Name == stream.EventRequiresAction || event.Name == stream.EventStatus && isSettled(story)
+		if story.IsOver() || isLast {
 			return errOver
 		}
 		return nil
