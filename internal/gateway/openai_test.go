@@ -144,6 +144,37 @@ func TestOpenAIClientStreamsAnswer(t *testing.T) {
 	}
 }
 
+func TestWholeAnswerIsThatOfTheLastAttempt(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	c, anna := in.converse("c"), in.user("anna")
+	l := in.listen("c", "", 0)
+	var done sync.WaitGroup
+	defer done.Wait()
+	done.Go(func() {
+		c.takeUp(1)
+		c.attempt(1)
+		c.commit()
+		c.say("Hel", "lo")
+		l.waitID("1.1.2.1")
+		waitUntil(t, "the answer is followed", func() bool {
+			return in.gateway.chats.listeners.count(in.namespace+"/c") == 2
+		})
+		c.attempt(2)
+		c.commit()
+		c.say("Good ", "day")
+		l.waitID("1.2.2.1")
+		c.finish(v1beta1.RoleAssistant, "Good day")
+		c.chat.Status.Turn.Result = v1beta1.TurnAnswered
+		c.commit()
+	})
+	got := anna.does("POST", anna.base()+"/chat/completions", strings.Replace(hello, "true", "false", 1),
+		"X-Parley-Chat", "c")
+	if got.status != 200 || !strings.Contains(got.body, `"content":"Good day"`) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 func TestTurnThatWaitsForApprovalIsRetrieved(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)

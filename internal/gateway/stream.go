@@ -215,6 +215,9 @@ func (g *Gateway) follow(ctx context.Context, f compat.Follow) error {
 	defer stop()
 	follower := g.follower(watcher)
 	follower.Send, follower.KeepAlive = f.Send, f.Alive
+	if !f.Live {
+		follower.Parts = nil
+	}
 	err := follower.Run(permitted, f.From(chat))
 	reason := telemetry.StreamOver
 	if closing, ok := errors.AsType[*stream.Closing](err); ok {

@@ -206,7 +206,7 @@ func (s *server) stream(c *call, e exchange, to audience) error {
 		}
 		return to.Send(e)
 	}
-	err := s.listen(c, e, &listener{begin: to.Begin, send: send, alive: alive})
+	err := s.listen(c, e, &listener{begin: to.Begin, send: send, alive: alive, live: true})
 	if err != nil && c.answering && !errors.Is(err, errGone) {
 		_ = to.Fail(errorOf(c.ctx(), err)) // or the client is gone
 	}

@@ -33,6 +33,8 @@ type listener struct {
 	send func(turn.Event) error
 	// alive is called every 15 seconds; nil: it is not needed.
 	alive func() error
+	// live is whether the answer is sent while it is generated. Otherwise an attempt may be made again, and differ.
+	live bool
 
 	story *turn.Story
 	begun bool
@@ -50,7 +52,7 @@ func (b *backend) listen(ctx context.Context, by caller, e exchange, l *listener
 	if e.message.Status.State != v1beta1.MessageCommitted {
 		watching.Go(func() { b.watch(ctx, e.message, stop) })
 	}
-	err := b.follow(ctx, by, e, l.take, l.tick)
+	err := b.follow(ctx, by, e, Follow{Live: l.live, Send: l.take, Alive: l.tick})
 	if rejected, ok := errors.AsType[*rejection](context.Cause(ctx)); ok && !l.story.IsOver() {
 		return errors.Join(l.start(), l.story.End(turn.End{Outcome: turn.Failed, Error: rejected.why}))
 	}
@@ -70,7 +72,7 @@ func (b *backend) look(ctx context.Context, by caller, e exchange, send func(tur
 		return false, send(turn.Event{Kind: turn.AnswerEnd, End: &turn.End{Outcome: turn.Failed, Error: rejected.why}})
 	}
 	story := storyOf(e, send)
-	err = b.follow(ctx, by, e, func(event stream.Event) error {
+	take := func(event stream.Event) error {
 		if err := story.Take(event); err != nil {
 			return err
 		}
@@ -79,7 +81,8 @@ func (b *backend) look(ctx context.Context, by caller, e exchange, send func(tur
 			return errOver
 		}
 		return nil
-	}, func() error { return nil })
+	}
+	err = b.follow(ctx, by, e, Follow{Send: take, Alive: func() error { return nil }})
 	return story.IsCommitted(), err
 }
 
@@ -104,10 +107,10 @@ func storyOf(e exchange, send func(turn.Event) error) *turn.Story {
 }
 
 // follow follows the chat of an exchange until the answer has ended.
-func (b *backend) follow(ctx context.Context, by caller, e exchange, send func(stream.Event) error,
-	alive func() error) error {
-	err := b.Follow(ctx, Follow{Token: by.token, Access: auth.Access{Namespace: e.chat.Namespace, Chat: e.chat.Name},
-		From: func(chat *v1beta1.Chat) follow.Position { return follow.Before(chat, e.message) }, Send: send, Alive: alive})
+func (b *backend) follow(ctx context.Context, by caller, e exchange, f Follow) error {
+	f.Token, f.Access = by.token, auth.Access{Namespace: e.chat.Namespace, Chat: e.chat.Name}
+	f.From = func(chat *v1beta1.Chat) follow.Position { return follow.Before(chat, e.message) }
+	err := b.Follow(ctx, f)
 	if errors.Is(err, errOver) {
 		return nil
 	}

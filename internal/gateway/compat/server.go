@@ -63,6 +63,8 @@ type Follow struct {
 	Access auth.Access
 	// From is the position at which it begins.
 	From func(chat *v1beta1.Chat) follow.Position
+	// Live is whether Send takes parts of the running attempt, too.
+	Live bool
 	// Send takes an event. An error ends it.
 	Send func(stream.Event) error
 	// Alive is called every 15 seconds. An error ends it.
