@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,4 +111,64 @@ func TestResentConversationWithResultsBeginsOnce(t *testing.T) {
 	c.takeUp(1)
 	c.commit()
 	check.Equal(t, "the message that is found", first, anna.sends("/responses", ask))
+}
+
+func TestRequestWhoseTurnFailedBeginsAnother(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	c, anna := in.converse("c"), in.user("anna")
+	asks := func(headers ...string) string {
+		return anna.sends("/responses", background, append(headers, "Thread-Id", "t")...)
+	}
+	first := asks()
+	check.Equal(t, "the message of a turn that runs", first, asks())
+	in.ended(first, metav1.ConditionFalse, v1beta1.TurnInterrupted, time.Now())
+	second := asks()
+	check.Equal(t, "the message of the second turn", second, asks())
+	in.ended(second, metav1.ConditionFalse, v1beta1.TurnFailed, time.Now())
+	third := asks()
+	c.chat.Status.Turn = &v1beta1.TurnStatus{Message: third, Result: v1beta1.TurnFailed} // The message will say so.
+	c.chat.Status.Internal.Turn.MessageUID = string(in.message(third).UID)
+	c.commit()
+	fourth := asks()
+	in.ended(fourth, metav1.ConditionTrue, v1beta1.TurnAnswered, time.Now())
+	check.Equal(t, "the message of a turn that was answered", fourth, asks())
+	if first == second || second == third || third == fourth {
+		t.Errorf("the messages are %s, %s, %s and %s", first, second, third, fourth)
+	}
+	check.OK(t, cluster.Client.Delete(t.Context(), in.message(third)))
+	check.Equal(t, "the message in place of a deleted one", third, asks())
+	keyed := asks("Idempotency-Key", "k")
+	in.ended(keyed, metav1.ConditionFalse, v1beta1.TurnInterrupted, time.Now())
+	check.Equal(t, "the message of the key", keyed, asks("Idempotency-Key", "k"))
+}
+
+func TestInterruptedTurnWithoutAnswerIsAnError(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	c, anna := in.converse("c"), in.user("anna")
+	asks := func(path, stream string) answered {
+		return anna.does("POST", anna.base()+path, strings.Replace(hello, "true", stream, 1),
+			anna.asAnthropics("X-Parley-Chat", "c", "Idempotency-Key", "k")...)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.takeUp(1)
+		c.chat.Status.Turn.Result = v1beta1.TurnInterrupted
+		c.commit()
+	}()
+	for _, path := range []string{"/chat/completions", "/messages"} {
+		whole, streamed := asks(path, "false"), asks(path, "true")
+		if whole.status != 409 || whole.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %d %v %s", path, whole.status, whole.header, whole.body)
+		}
+		check.Contains(t, whole.body, "interrupted the turn before it had an answer")
+		check.Contains(t, streamed.body, "interrupted the turn before it had an answer")
+	}
+	<-ended
+	id := anna.does("POST", anna.base()+"/responses", `{"input": "Hello", "conversation": "c"}`, "Idempotency-Key", "k")
+	if id.status != 200 || !strings.Contains(id.body, `"status":"cancelled"`) {
+		t.Errorf("%d %s", id.status, id.body)
+	}
 }

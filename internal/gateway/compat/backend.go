@@ -30,6 +30,8 @@ const (
 	suffixLength = 10
 	// maxConflicts is how often a change is tried that conflicts with others.
 	maxConflicts = 5
+	// maxRepeats is how many messages equal requests create whose turns all fail.
+	maxRepeats = 100
 )
 
 // backend creates the chats and messages of requests and follows their turns, with the caller's own token. It keeps
@@ -196,7 +198,8 @@ func (b *backend) adapt(ctx context.Context, r *turn.Request, chat *v1beta1.Chat
 	return nil, conflict("chat %s is changed all the time, try again", chat.Name)
 }
 
-// send creates the message of a request, or finds it.
+// send creates the message of a request, or finds it. A request without a key begins another turn if those of equal
+// requests have failed: its message has their name, and a number.
 func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1beta1.Chat) (*v1beta1.ChatMessage,
 	error) {
 	name, hash := r.MessageName(by.name, chat.Name), r.Hash(by.name)
@@ -207,11 +210,22 @@ func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1
 	if found, err := b.checkNew(ctx, r, chat, message); err != nil || found != nil {
 		return found, err
 	}
-	m, err := b.Client.Messages(r.Namespace).Create(ctx, message)
+	for number := 2; ; number++ {
+		m, err := b.createOrFind(ctx, message)
+		if err != nil || r.Key != "" || !hasFailed(chat, m) || number > maxRepeats {
+			return m, err
+		}
+		message.Name = fmt.Sprintf("%s-%d", name, number)
+	}
+}
+
+// createOrFind creates a message, or finds the one that an equal request has created.
+func (b *backend) createOrFind(ctx context.Context, message *v1beta1.ChatMessage) (*v1beta1.ChatMessage, error) {
+	m, err := b.Client.Messages(message.Namespace).Create(ctx, message)
 	if apierrors.IsAlreadyExists(err) {
 		found, err := b.findEqual(ctx, message)
 		if err == nil && found == nil {
-			err = conflict("message %s came and went, try again", name)
+			err = conflict("message %s came and went, try again", message.Name)
 		}
 		return found, err
 	}
@@ -219,6 +233,17 @@ func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1
 		return nil, fmt.Errorf("creating the message: %w", err)
 	}
 	return m, nil
+}
+
+// hasFailed reports whether the turn of a User message has ended without an answer. The message may say so late.
+func hasFailed(chat *v1beta1.Chat, m *v1beta1.ChatMessage) bool {
+	if m.Spec.Role != v1beta1.RoleUser {
+		return false
+	}
+	if t := chat.Status.Turn; t != nil && t.Message == m.Name && history.Is(history.RecordedBy(chat, m.Name), m) {
+		return t.Result == v1beta1.TurnFailed || t.Result == v1beta1.TurnInterrupted
+	}
+	return meta.IsStatusConditionFalse(m.Status.Conditions, v1beta1.ConditionReady)
 }
 
 // checkNew checks the results of a request. If an equal request has created their message, that is returned.

@@ -24,20 +24,22 @@ type protocol struct {
 	read   func(body []byte) (*wire.Request, error)
 	stream func(a *wire.Answer, send wire.Send) audience
 	whole  func(a *wire.Answer) any
+	// hasStops is whether an answer can be one that was stopped. In other protocols, one without content is an error.
+	hasStops bool
 }
 
 var (
 	chatCompletions = protocol{completions.Read,
 		func(a *wire.Answer, send wire.Send) audience { return completions.NewStream(a, send) },
-		func(a *wire.Answer) any { return completions.Of(a) }}
+		func(a *wire.Answer) any { return completions.Of(a) }, false}
 	anthropicMessages = protocol{messages.Read,
 		func(a *wire.Answer, send wire.Send) audience { return messages.NewStream(a, send) },
-		func(a *wire.Answer) any { return messages.Of(a) }}
+		func(a *wire.Answer) any { return messages.Of(a) }, false}
 	openaiResponses = protocol{responses.Read,
 		func(a *wire.Answer, send wire.Send) audience {
 			return responses.NewStream(a, responses.FromStart, send)
 		},
-		func(a *wire.Answer) any { return responses.Of(a) }}
+		func(a *wire.Answer) any { return responses.Of(a) }, true}
 )
 
 // create handles a request that creates a message.
@@ -59,7 +61,8 @@ func (s *server) create(p protocol) func(*call) error {
 		if err := s.collect(c, e, a); err != nil {
 			return err
 		}
-		if a.End.Outcome == turn.Failed {
+		isStop := a.End.Outcome == turn.Interrupted && p.hasStops
+		if a.End.Error != nil && !isStop {
 			c.w.Header().Set("X-Should-Retry", "false") // The chat has made all retries.
 			return wire.Failure(a.End.Error)
 		}

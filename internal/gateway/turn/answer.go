@@ -85,7 +85,8 @@ const (
 	Completed Outcome = "Completed"
 	// RequiresAction means that calls wait for the client.
 	RequiresAction Outcome = "RequiresAction"
-	// Interrupted means that someone stopped the turn. The answer so far is kept.
+	// Interrupted means that someone stopped the turn. The answer so far is kept. Without one, End has an error, for
+	// protocols that do not know stopped answers.
 	Interrupted Outcome = "Interrupted"
 	// Failed means that an error ended the turn.
 	Failed Outcome = "Failed"
@@ -99,7 +100,7 @@ type End struct {
 	Reply v1beta1.ReplyOutcome
 	// Usage of all steps.
 	Usage v1beta1.TokenUsage
-	// Error of a failed turn.
+	// Error of a failed turn, or of an interrupted one without an answer; nil for others.
 	Error *stream.Error
 }
 

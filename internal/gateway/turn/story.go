@@ -26,10 +26,12 @@ const MaxAnswer = 8 << 20
 // ErrTooLong means that an answer is longer than MaxAnswer. The chat continues.
 var ErrTooLong = errors.New("the answer has more than 8 MiB: follow the chat itself")
 
-// Reasons of answers that end because the chat or the message was deleted. Chats have no such errors.
+// Reasons of answers that end because the chat or the message was deleted, or because someone stopped the turn before
+// anything was sent. Chats have no such errors.
 const (
-	ChatDeleted    v1beta1.ErrorReason = "ChatDeleted"
-	MessageDeleted v1beta1.ErrorReason = "MessageDeleted"
+	ChatDeleted     v1beta1.ErrorReason = "ChatDeleted"
+	MessageDeleted  v1beta1.ErrorReason = "MessageDeleted"
+	TurnInterrupted v1beta1.ErrorReason = "Interrupted"
 )
 
 // Story makes the events of an answer from those of its chat. It belongs to one goroutine.
@@ -308,6 +310,10 @@ func (s *Story) End(end End) error {
 	}
 	if err := s.closeBlock(); err != nil {
 		return err
+	}
+	if end.Outcome == Interrupted && len(s.sent) == 0 {
+		end.Error = &stream.Error{Reason: TurnInterrupted, Message: "someone interrupted the turn before it had an answer: " +
+			"make the request again, with another Idempotency-Key if it has one"}
 	}
 	s.over = true
 	return s.Send(Event{Kind: AnswerEnd, End: &end})

@@ -168,7 +168,10 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		}, nil},
 		"an interruption ends the answer": {func(c *chat) {
 			c.asked("q").ends(v1beta1.TurnInterrupted)
-		}, []string{"ends Interrupted  0"}},
+		}, []string{"ends Interrupted  0 Interrupted"}},
+		"an interruption keeps the answer so far": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").ends(v1beta1.TurnInterrupted)
+		}, []string{"0 opens Text ", `0 + "Hel"`, `0 is "Hel"`, "ends Interrupted  0"}},
 		"a limit ends the answer before the model does": {func(c *chat) {
 			c.asked("q").ends(v1beta1.TurnMaxStepsReached)
 		}, []string{"ends Completed MaxTokensReached 0"}},
@@ -282,7 +285,7 @@ func TestOnlyTheAnswerOfJSONIsTold(t *testing.T) {
 		}, []string{"ends Failed  2 OutputInvalid"}},
 		"an interruption": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, `{"n"`).ends(v1beta1.TurnInterrupted)
-		}, []string{"ends Interrupted  0"}},
+		}, []string{"ends Interrupted  0 Interrupted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story := &chat{t: t}

@@ -101,7 +101,7 @@ func (s *Stream) grow(kind turn.BlockKind, text string) error {
 }
 
 func (s *Stream) end(end *turn.End) error {
-	if end.Outcome == turn.Failed {
+	if end.Error != nil {
 		return s.Fail(wire.Failure(end.Error))
 	}
 	last := delta{}

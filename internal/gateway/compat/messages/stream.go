@@ -39,7 +39,7 @@ func (s *Stream) Send(e turn.Event) error {
 	case turn.BlockEnd:
 		return s.event("content_block_stop", fields{"index": e.Index})
 	}
-	if e.End.Outcome == turn.Failed {
+	if e.End.Error != nil {
 		return s.Fail(wire.Failure(e.End.Error))
 	}
 	err := s.event("message_delta", fields{"usage": usageOf(e.End.Usage),

@@ -165,6 +165,7 @@ var failures = map[v1beta1.ErrorReason]failure{
 	"Superseded":                       {http.StatusConflict, InvalidRequest, "superseded"},
 	turn.MessageDeleted:                {http.StatusNotFound, NotFound, "message_deleted"},
 	turn.ChatDeleted:                   {http.StatusNotFound, NotFound, "chat_deleted"},
+	turn.TurnInterrupted:               {http.StatusConflict, InvalidRequest, "interrupted"},
 	"Archived":                         {http.StatusConflict, InvalidRequest, "archived"},
 }
 
