@@ -6,6 +6,7 @@ package compat
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -63,15 +64,46 @@ func (b *backend) begin(ctx context.Context, by caller, r *turn.Request) (exchan
 			return found, err
 		}
 	}
-	chat, err := b.chat(ctx, by, r)
+	chat, isNew, err := b.chat(ctx, by, r)
 	if err != nil {
 		return exchange{}, err
 	}
-	message, err := b.send(ctx, by, r, chat)
-	if err == nil && message.Spec.Role == v1beta1.RoleTool && len(n.Parts) > 0 {
-		message, err = b.send(ctx, by, r.WithoutResults(), chat)
+	message, err := b.sendAll(ctx, by, r, chat)
+	if isNew && isRefusal(err) {
+		b.discard(ctx, chat)
 	}
 	return exchange{chat, message}, err
+}
+
+// discard deletes a chat that a request has created, unless someone else uses it. If that fails, the chat stays.
+func (b *backend) discard(ctx context.Context, chat *v1beta1.Chat) {
+	for range maxConflicts {
+		messages, err := b.Client.Messages(chat.Namespace).List(ctx,
+			metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + chat.Name, Limit: 1})
+		if err != nil || len(messages.Items) > 0 {
+			return
+		}
+		err = b.Client.Chats(chat.Namespace).Delete(ctx, chat.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &chat.UID, ResourceVersion: &chat.ResourceVersion}})
+		if !apierrors.IsConflict(err) {
+			return
+		}
+		now, err := b.Client.Chats(chat.Namespace).Get(ctx, chat.Name)
+		if err != nil || now.UID != chat.UID || now.Generation != chat.Generation {
+			return
+		}
+		chat = now // Its status was written.
+	}
+}
+
+// isRefusal reports whether the API server has refused a request, which then has changed nothing.
+func isRefusal(err error) bool {
+	var refused apierrors.APIStatus
+	if !errors.As(err, &refused) {
+		return false
+	}
+	code := refused.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
 // findRetried finds the newest message of an equal request whose turn runs, or has ended a moment ago. Messages with
@@ -124,12 +156,12 @@ func (b *backend) find(ctx context.Context, namespace, message string) (exchange
 }
 
 // chat is the chat of a request, with the request's tools and instructions. It is created if there is none.
-func (b *backend) chat(ctx context.Context, by caller, r *turn.Request) (*v1beta1.Chat, error) {
+func (b *backend) chat(ctx context.Context, by caller, r *turn.Request) (chat *v1beta1.Chat, isNew bool, err error) {
 	name := r.ChatName(by.name)
 	if r.Previous != "" && r.Chat == "" {
 		previous, err := b.find(ctx, r.Namespace, r.Previous)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		name = previous.chat.Name
 	}
@@ -138,38 +170,41 @@ func (b *backend) chat(ctx context.Context, by caller, r *turn.Request) (*v1beta
 		name = "chat-" + randomSuffix()
 	}
 	if no := b.May(ctx, by.token, auth.Access{Namespace: r.Namespace, Chat: name}); no != nil {
-		return nil, no
+		return nil, false, no
 	}
 	if mayExist {
-		chat, err := b.Client.Chats(r.Namespace).Get(ctx, name)
+		chat, err = b.Client.Chats(r.Namespace).Get(ctx, name)
 		if err == nil {
-			return b.adapt(ctx, r, chat)
+			chat, err = b.adapt(ctx, r, chat)
+			return chat, false, err
 		} else if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("reading the chat: %w", err)
+			return nil, false, fmt.Errorf("reading the chat: %w", err)
 		}
 	}
 	return b.create(ctx, r, name)
 }
 
-func (b *backend) create(ctx context.Context, r *turn.Request, name string) (*v1beta1.Chat, error) {
+func (b *backend) create(ctx context.Context, r *turn.Request, name string) (chat *v1beta1.Chat, isNew bool,
+	err error) {
 	if n := r.News(); r.Previous != "" || len(n.Results) > 0 && !n.Resent {
-		return nil, missing("chat %s does not exist", name)
+		return nil, false, missing("chat %s does not exist", name)
 	}
 	if err := b.checkModel(ctx, r); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	adapted, err := b.newChat(ctx, r, name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	chat, err := b.Client.Chats(r.Namespace).Create(ctx, adapted)
+	chat, err = b.Client.Chats(r.Namespace).Create(ctx, adapted)
+	isNew = err == nil
 	if apierrors.IsAlreadyExists(err) {
 		chat, err = b.Client.Chats(r.Namespace).Get(ctx, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating the chat: %w", err)
+		return nil, false, fmt.Errorf("creating the chat: %w", err)
 	}
-	return chat, nil
+	return chat, isNew, nil
 }
 
 // adapt gives a chat the tools and instructions of a request.
@@ -196,6 +231,17 @@ func (b *backend) adapt(ctx context.Context, r *turn.Request, chat *v1beta1.Chat
 		}
 	}
 	return nil, conflict("chat %s is changed all the time, try again", chat.Name)
+}
+
+// sendAll creates the messages of a request, or finds them: results of calls have one of their own. It returns the one
+// that is answered.
+func (b *backend) sendAll(ctx context.Context, by caller, r *turn.Request, chat *v1beta1.Chat) (*v1beta1.ChatMessage,
+	error) {
+	message, err := b.send(ctx, by, r, chat)
+	if err == nil && message.Spec.Role == v1beta1.RoleTool && len(r.News().Parts) > 0 {
+		return b.send(ctx, by, r.WithoutResults(), chat)
+	}
+	return message, err
 }
 
 // send creates the message of a request, or finds it. A request without a key begins another turn if those of equal
