@@ -87,6 +87,16 @@ func TestLostStreamResumesBehindItsLastEvent(t *testing.T) {
 	})
 }
 
+func TestLostStreamFromNowResumesBehindItsStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tries{answers: []answer{says("id: 3.2.1.0.4\nevent: status\ndata: {}\n\n"), says(deleted)}}
+		if _, err := s.heard(t, FollowOptions{FromNow: true}); err != nil {
+			t.Error(err)
+		}
+		check.Equal(t, "requests", []string{"from=now|", "|3.2.1.0.4"}, s.asked)
+	})
+}
+
 func TestAStreamCanBeResumedLater(t *testing.T) {
 	s := &tries{answers: []answer{says(deleted)}}
 	if _, err := s.heard(t, FollowOptions{FromNow: true, LastEventID: "3.1.1"}); err != nil || s.asked[0] != "|3.1.1" {

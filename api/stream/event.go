@@ -27,7 +27,7 @@ const (
 	// EventQueueUpdate is the queue. The text of a message is read once: one that is edited while it waits keeps its
 	// preview.
 	EventQueueUpdate = "queue_update"
-	// EventStatus is the status of the chat.
+	// EventStatus is the status of the chat. The first one of a stream with ?from=now has an id, to resume behind.
 	EventStatus = "status"
 	// EventError is why the last turn failed. It comes once per version and stream.
 	EventError = "error"
@@ -74,7 +74,8 @@ const (
 type Event struct {
 	// Name of the event, one of the constants above. Clients leave out those that they do not know.
 	Name string
-	// ID to resume behind, opaque; empty for events that are not part of the story but describe the present.
+	// ID to resume behind, opaque; empty for events that are not part of the story but describe the present. The first
+	// status of a stream with ?from=now has one.
 	ID string
 	// Data is a JSON object. Decode reads it.
 	Data json.RawMessage

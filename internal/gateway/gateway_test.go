@@ -107,9 +107,26 @@ func TestHundredFollowersShareOneMessageFetch(t *testing.T) {
 	c.finish(v1beta1.RoleAssistant, "reply")
 	c.commit()
 	for _, l := range all {
-		check.Equal(t, "events", []string{"2.0.2"}, ids(l.waitID("2.0.2")))
+		check.Equal(t, "events", []string{"1.1.0.1", "2.0.2"}, ids(l.waitID("2.0.2")))
 	}
 	check.Equal(t, "fetches", 1, in.gets.Load())
+}
+
+func TestStreamFromNowResumesBehindItsStatus(t *testing.T) {
+	t.Parallel()
+	in := install(t, nil)
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.commit()
+	in.listen("chat", "", 0).waitID("1.0.1")
+	l := in.listen("chat", "?from=now", 0)
+	l.waitName(stream.EventStatus)
+	l.stop()
+	c.attempt(1)
+	c.finish(v1beta1.RoleAssistant, "reply")
+	c.commit()
+	again := in.listenAt(l.path, l.lastID)
+	check.Equal(t, "events", []string{"2.0.2"}, ids(again.waitID("2.0.2")))
 }
 
 func TestForbiddenRequestIsRefusedWithRemedy(t *testing.T) {

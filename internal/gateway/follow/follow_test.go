@@ -5,6 +5,7 @@ package follow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,7 +171,44 @@ func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
 	c.waitID("1.1.2.1")
 	w.change(func() { w.step(v1beta1.RoleAssistant) })
 	got := numbered(c.waitID("2.0.2"))
-	check.Equal(t, "events", []string{"1.1.1.1", "1.1.2.1", "2.0.2"}, show(got))
+	check.Equal(t, "events", []string{"1.1.0.1", "1.1.1.1", "1.1.2.1", "2.0.2"}, show(got))
+}
+
+func TestFromNowMissesNothingWhileDisconnected(t *testing.T) {
+	talk := func(w *world) { w.talk() }
+	for name, c := range map[string]struct {
+		before, meanwhile func(*world)
+		want              []string
+		resets            int
+	}{
+		"an empty chat": {func(*world) {}, talk, []string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"}, 0},
+		"a chat at rest": {talk, func(w *world) { w.user("next", true); w.attempt(1); w.step(v1beta1.RoleAssistant) },
+			[]string{"5.0.5", "6.0.6"}, 0},
+		"an attempt that runs": {func(w *world) { w.user("q", true); w.attempt(2); w.say(2) }, func(w *world) { w.say(1) },
+			[]string{"1.2.1.1", "1.2.2.1", "1.2.3.1"}, 0},
+		"an attempt that ends": {func(w *world) { w.user("q", true); w.attempt(1); w.say(2) },
+			func(w *world) { w.step(v1beta1.RoleAssistant) }, []string{"2.0.2"}, 0},
+		"a version without a message": {func(w *world) { w.talk(); w.chat.Status.History.Version = 9 },
+			func(w *world) { w.user("next", true) }, []string{"10.0.5"}, 0},
+		"a history that was cut": {talk, func(w *world) {
+			w.chat.Status.History = v1beta1.HistoryStatus{Version: 5}
+			w.user("next", true)
+		}, []string{"6.0.1"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.change(func() { c.before(w) })
+			first := w.follow(t, Position{Now: true}, 0).waitName(stream.EventStatus)
+			status := slices.IndexFunc(first, func(e stream.Event) bool { return e.Name == stream.EventStatus })
+			from, err := ParsePosition(first[status].ID)
+			check.OK(t, err)
+			check.Equal(t, "the status has an id", true, from.Chat != "")
+			w.change(func() { c.meanwhile(w) })
+			got := w.follow(t, from, 0).waitID(c.want[len(c.want)-1])
+			check.Equal(t, "events", c.want, show(numbered(got)))
+			check.Equal(t, "resets", c.resets, count(got, stream.EventHistoryReset))
+		})
+	}
 }
 
 func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {

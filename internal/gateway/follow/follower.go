@@ -111,7 +111,7 @@ func (f *Follower) begin(from Position) {
 	f.transcript = transcript{messages: f.Messages, memory: f.Memory, out: f.Send, outParts: f.sendParts,
 		at:    cursor{resume: &from, last: from.Last},
 		notes: notes{source: f.Notes, memory: f.Memory, out: f.Send}}
-	f.present = present{queue: f.Queue, encodings: f.Encodings, out: f.Send}
+	f.present = present{queue: f.Queue, encodings: f.Encodings, out: f.Send, needsID: from.Now}
 	f.live = live{parts: f.Parts}
 	f.retries = retry.Stream.Start()
 }

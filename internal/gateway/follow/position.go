@@ -103,5 +103,10 @@ func Before(chat *v1beta1.Chat, message *v1beta1.ChatMessage) Position {
 	if node.Index == 0 {
 		return Position{}
 	}
-	return Position{Chat: identity(chat.UID), Version: chat.Status.History.Version, Attempt: 1, Length: node.Index}
+	return behind(chat, node.Index)
+}
+
+// behind is the position behind so many messages of the history, before the parts of an attempt.
+func behind(chat *v1beta1.Chat, messages int64) Position {
+	return Position{Chat: identity(chat.UID), Version: chat.Status.History.Version, Attempt: 1, Length: messages}
 }

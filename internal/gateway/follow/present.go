@@ -42,6 +42,8 @@ type present struct {
 	queue     Queue // nil: only the names of queued messages are sent
 	encodings *Encodings
 	out       outlet
+	// needsID is whether the next status has an id. A stream without earlier messages may have no other id for long.
+	needsID bool
 
 	queued     []stream.QueuedMessage // as it was sent; nil if it was not
 	incomplete bool                   // whether the queue was sent without a preview that should be known
@@ -85,6 +87,9 @@ func (p *present) sendOnce(chat *v1beta1.Chat, name string, state, data any) err
 	event, err := p.encodings.event(chat, name, data)
 	if err != nil {
 		return err
+	}
+	if p.needsID && name == stream.EventStatus {
+		event.ID, p.needsID = behind(chat, chat.Status.History.Length).String(), false
 	}
 	if err := p.out(event); err != nil {
 		return err

@@ -89,8 +89,9 @@ func eventStream(registry huma.Registry, events map[string]reflect.Type) *huma.M
 			Required: []string{"event", "data"},
 			Properties: map[string]*huma.Schema{
 				"event": {Type: huma.TypeString, Extensions: map[string]any{"const": name}},
-				"id":    {Type: huma.TypeString, Description: "To resume behind; events that describe the present have none."},
-				"data":  registry.Schema(events[name], true, events[name].Name()),
+				"id": {Type: huma.TypeString, Description: "To resume behind; events that describe the present have none, " +
+					"except the first status with from=now."},
+				"data": registry.Schema(events[name], true, events[name].Name()),
 			}})
 	}
 	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{OneOf: one}}}
