@@ -123,7 +123,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 	in.url = server.URL
-	waitUntil(t, "the gateway is synced", in.gateway.Synced)
+	waitUntil(t, "the gateway is synced", func() bool { return in.gateway.syncedIn(in.namespace) })
 	return in
 }
 
