@@ -111,7 +111,7 @@ func (d *Dialer) reopen(ctx context.Context, g *Gateway, way *client.Client, los
 func (g *Gateway) Follow(ctx context.Context, namespace, chat string, fromStart bool, lost func(error),
 ) iter.Seq2[stream.Event, error] {
 	return func(yield func(stream.Event, error) bool) {
-		o := outage{report: lost}
+		o := Outage{Report: lost, server: "gateway"}
 		options := client.FollowOptions{FromNow: !fromStart, Lost: func(err error) { o.lost(time.Now(), Explain(err)) }}
 		for e, err := range g.Way.Namespace(namespace).Follow(ctx, chat, options) {
 			o.over()
@@ -312,25 +312,3 @@ func (d *Dialer) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, fmt.Errorf("no gateway pod is ready in namespace %s: is Parley installed there? Otherwise name its "+
 		"namespace with --gateway-namespace, or its URL with --gateway", d.Options.Namespace)
 }
-
-// patience is how long a gateway may be out of reach before that is reported: a restart takes less.
-const patience = 3 * time.Second
-
-// outage is a time without a connection to the gateway. Each is reported once.
-type outage struct {
-	report   func(error)
-	since    time.Time
-	reported bool
-}
-
-func (o *outage) lost(now time.Time, err error) {
-	if o.since.IsZero() {
-		o.since = now
-	}
-	if !o.reported && now.Sub(o.since) >= patience {
-		o.reported = true
-		o.report(err)
-	}
-}
-
-func (o *outage) over() { o.since, o.reported = time.Time{}, false }

@@ -225,7 +225,7 @@ func TestUnusableGatewaySaysWhatToDo(t *testing.T) {
 
 func TestAnOutageIsToldOnceIfItLasts(t *testing.T) {
 	told := 0
-	o := outage{report: func(error) { told++ }}
+	o := Outage{Report: func(error) { told++ }}
 	begun, refused := time.Now(), errors.New("connection refused")
 	for _, c := range []struct {
 		after time.Duration

@@ -100,9 +100,9 @@ func (o Objects) Request(ctx context.Context, chat string, kind v1beta1.RequestK
 	return nil
 }
 
-// AwaitVerdict waits until the outcome of a message is final.
-func (o Objects) AwaitVerdict(ctx context.Context, name string) (v Verdict) {
-	v.Err = Await(ctx, o.Messages().Watch, name, func(m *v1beta1.ChatMessage) (bool, error) {
+// AwaitVerdict waits until the outcome of a message is final. It calls lost as Await does.
+func (o Objects) AwaitVerdict(ctx context.Context, name string, lost func(error)) (v Verdict) {
+	v.Err = Await(ctx, o.Messages().Watch, name, lost, func(m *v1beta1.ChatMessage) (bool, error) {
 		v.Committed = m.Status.State == v1beta1.MessageCommitted
 		return IsReady(m.Status.Conditions, func(string) {})
 	})
@@ -167,12 +167,19 @@ const ReconnectAfter = time.Second
 // Watcher starts a watch on a kind of resource.
 type Watcher func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-// Await watches an object until done returns true or an error.
-func Await[T any](ctx context.Context, begin Watcher, name string, done func(*T) (bool, error)) error {
-	for {
-		ended, err := awaitOnce(ctx, begin, name, done)
-		if ended || err != nil {
-			return err
+// Await watches an object until done returns true or an error. It calls lost once the API server has been out of reach
+// for a while.
+func Await[T any](ctx context.Context, begin Watcher, name string, lost func(error),
+	done func(*T) (bool, error)) error {
+	for outage := (Outage{Report: lost}); ; {
+		watching, failed := begin(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err := outage.Tolerate(failed); err != nil {
+			return fmt.Errorf("watching %s: %w", name, err)
+		}
+		if failed == nil {
+			if ended, err := awaitIn(watching, name, done); ended || err != nil {
+				return err
+			}
 		}
 		if err := retry.Sleep(ctx, ReconnectAfter); err != nil { // The API server ends watches now and then.
 			return err
@@ -180,11 +187,7 @@ func Await[T any](ctx context.Context, begin Watcher, name string, done func(*T)
 	}
 }
 
-func awaitOnce[T any](ctx context.Context, begin Watcher, name string, done func(*T) (bool, error)) (bool, error) {
-	watching, err := begin(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		return false, fmt.Errorf("watching %s: %w", name, err)
-	}
+func awaitIn[T any](watching watch.Interface, name string, done func(*T) (bool, error)) (bool, error) {
 	defer watching.Stop()
 	for e := range watching.ResultChan() {
 		object, ok := any(e.Object).(*T)

@@ -318,7 +318,7 @@ func statusLine(m *model) string {
 		}
 	}
 	if m.lost != nil {
-		left = fmt.Sprintf("the gateway is out of reach, and is asked again until it answers: %v", m.lost)
+		left = m.lost.Error()
 	}
 	facts = append(facts, render.CostLine(m.transcript.costs))
 	right := strings.Join(slices.DeleteFunc(facts, func(fact string) bool { return fact == "" }), " · ")

@@ -256,7 +256,7 @@ func TestStatusLineShowsWaitModelAndCost(t *testing.T) {
 	other.ID = "c2"
 	s.takes(waits(call, other))
 	s.shows("▎triage: 2 calls wait for you ")
-	s.Update([]arrival{{lost: errors.New("refused")}})
+	s.Update([]arrival{{lost: errors.New("the gateway is out of reach")}})
 	s.shows("▎triage: the gateway is out of reach")
 	s.takes(event(stream.EventStatus, stream.Status{Phase: v1beta1.ChatInterrupting}))
 	s.shows("▎triage: Interrupting")

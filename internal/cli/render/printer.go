@@ -357,10 +357,8 @@ func textOf(m *stream.MessageCommitted) string {
 	return b.String()
 }
 
-// OutOfReach notes that the gateway is out of reach.
-func (p *Printer) OutOfReach(err error) {
-	p.Note("the gateway is out of reach, and is asked again until it answers: %v", err)
-}
+// OutOfReach notes that a server is out of reach.
+func (p *Printer) OutOfReach(err error) { p.Note("%v", err) }
 
 // Note prints a line of the plug-in.
 func (p *Printer) Note(format string, args ...any) { p.sheet.note(format, args...) }

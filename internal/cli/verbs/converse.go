@@ -26,6 +26,7 @@ import (
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/chat/modelconfig"
+	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/converse"
 	"parley.dev/parley/internal/cli/render"
@@ -149,9 +150,13 @@ func (c *conversation) Send(ctx context.Context, name, text string) error {
 	return nil
 }
 
-// Await implements converse.Chat.
+// Await implements converse.Chat. A message whose outcome cannot be read was sent all the same. The events of the chat
+// report outages.
 func (c *conversation) Await(ctx context.Context, name string) error {
-	if v := c.s.AwaitVerdict(ctx, name); v.Err != nil && !v.Committed && ctx.Err() == nil {
+	v := c.s.AwaitVerdict(ctx, name, func(error) {})
+	_, isRefused := errors.AsType[cli.NotReadyError](v.Err)
+	_, isDeleted := errors.AsType[cli.NotFoundError](v.Err)
+	if (isDeleted || isRefused) && !v.Committed {
 		return v.Err
 	}
 	return nil

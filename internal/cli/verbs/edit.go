@@ -314,8 +314,7 @@ func remove[T, L any](ctx context.Context, s *session, w waiting, from apiclient
 	}
 	if w.wait {
 		err = w.until(ctx, kind+" "+name+" to be gone", func(ctx context.Context, note func(string)) error {
-			note("its finalizers are not done")
-			return awaitGone(ctx, from, kind, name, uid)
+			return awaitGone(ctx, from, kind, name, uid, note)
 		})
 	}
 	if err != nil {
@@ -324,13 +323,17 @@ func remove[T, L any](ctx context.Context, s *session, w waiting, from apiclient
 	return s.Say(prefix+name, nil, " deleted%s", note)
 }
 
-func awaitGone[T, L any](ctx context.Context, from apiclient.Resource[T, L], kind, name string, uid types.UID) error {
-	for {
+func awaitGone[T, L any](ctx context.Context, from apiclient.Resource[T, L], kind, name string, uid types.UID,
+	note func(string)) error {
+	for outage := (cluster.Outage{Report: func(err error) { note(err.Error()) }}); ; {
 		now, err := from.Get(ctx, name)
 		if o, ok := any(now).(metav1.Object); apierrors.IsNotFound(err) || err == nil && ok && o.GetUID() != uid {
 			return nil
 		}
-		if err != nil {
+		if err == nil {
+			note("its finalizers are not done")
+		}
+		if err := outage.Tolerate(err); err != nil {
 			return fmt.Errorf("looking for %s %s: %w", kind, name, err)
 		}
 		if err := retry.Sleep(ctx, cluster.ReconnectAfter); err != nil {

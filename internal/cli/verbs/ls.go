@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/netguard/retry"
 )
 
@@ -106,9 +107,10 @@ func none(namespace string) string {
 
 // watchList prints each change after a list, also those between two watches.
 func watchList(ctx context.Context, s *session, out *render.ChatTable, lo listOptions, version string) error {
+	outage := cluster.Outage{Report: func(err error) { terminal.NewScreen(s.ErrOut).Line("[%v]", err) }}
 	for ctx.Err() == nil {
 		var err error
-		if version, err = watchOnce(ctx, s, out, lo, version); err != nil && ctx.Err() == nil {
+		if version, err = watchOnce(ctx, s, out, lo, version, &outage); err != nil && ctx.Err() == nil {
 			return err
 		}
 		_ = retry.Sleep(ctx, cluster.ReconnectAfter) // The loop looks.
@@ -117,10 +119,14 @@ func watchList(ctx context.Context, s *session, out *render.ChatTable, lo listOp
 }
 
 // watchOnce prints changes until the API server ends the watch, and returns the version to continue from.
-func watchOnce(ctx context.Context, s *session, out *render.ChatTable, lo listOptions, version string) (string, error) {
-	events, err := s.Chats().Watch(ctx, metav1.ListOptions{LabelSelector: lo.selector, ResourceVersion: version})
-	if err != nil {
+func watchOnce(ctx context.Context, s *session, out *render.ChatTable, lo listOptions, version string,
+	outage *cluster.Outage) (string, error) {
+	events, failed := s.Chats().Watch(ctx, metav1.ListOptions{LabelSelector: lo.selector, ResourceVersion: version})
+	if err := outage.Tolerate(failed); err != nil {
 		return version, fmt.Errorf("watching the chats: %w", err)
+	}
+	if failed != nil {
+		return version, nil
 	}
 	defer events.Stop()
 	for e := range events.ResultChan() {

@@ -146,10 +146,15 @@ func (p *person) token() string {
 
 func (p *person) kubeconfig(who *clientcmdapi.AuthInfo) string {
 	p.t.Helper()
+	return p.kubeconfigOf(shared.cluster.Config.Host, shared.cluster.Config.CAData, who)
+}
+
+// kubeconfigOf writes a kubeconfig for an address of the API server.
+func (p *person) kubeconfigOf(server string, ca []byte, who *clientcmdapi.AuthInfo) string {
+	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), "kubeconfig")
 	config := clientcmdapi.Config{CurrentContext: "c",
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: shared.cluster.Config.Host,
-			CertificateAuthorityData: shared.cluster.Config.CAData}},
+		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: server, CertificateAuthorityData: ca}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": who},
 		Contexts:  map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c", Namespace: p.namespace}}}
 	check.OK(p.t, clientcmd.WriteToFile(config, path))

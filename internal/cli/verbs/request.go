@@ -45,7 +45,8 @@ func newAwaited(o *options, cmd *cobra.Command,
 func settle[T any](ctx context.Context, w waiting, what string, watch cluster.Watcher, name string,
 	done func(now *T, note func(string)) (bool, error)) (last *T, err error) {
 	err = w.until(ctx, what, func(ctx context.Context, note func(string)) error {
-		return cluster.Await(ctx, watch, name, func(now *T) (bool, error) {
+		lost := func(err error) { note(err.Error()) }
+		return cluster.Await(ctx, watch, name, lost, func(now *T) (bool, error) {
 			last = now
 			return done(now, note)
 		})

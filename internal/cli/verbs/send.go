@@ -229,7 +229,7 @@ func followTurn(ctx context.Context, s *session, from cluster.Source, q question
 	defer stop(nil)
 	verdict := make(chan cluster.Verdict, 1)
 	settle := func() {
-		v := s.AwaitVerdict(ctx, p.turn.Message)
+		v := s.AwaitVerdict(ctx, p.turn.Message, p.outOfReach)
 		verdict <- v
 		if v.Committed { // The end of its turn is on its way.
 			_ = retry.Sleep(ctx, drain)

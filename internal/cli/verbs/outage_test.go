@@ -1,0 +1,169 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/test/kit/check"
+)
+
+// frontend is a proxy in front of the API server, as load balancers are.
+type frontend struct {
+	*httptest.Server
+
+	down atomic.Bool
+	mu   sync.Mutex
+	// passed and refused are the requests that came while it was up and while it was down.
+	passed, refused []string
+}
+
+// note records a request, and reports whether it is passed on.
+func (f *frontend) note(r *http.Request) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	request := r.Method + " " + r.URL.String()
+	if f.down.Load() {
+		f.refused = append(f.refused, request)
+		return false
+	}
+	f.passed = append(f.passed, request)
+	return true
+}
+
+// has reports whether so many of the requests contain the piece.
+func (f *frontend) has(requests *[]string, number int, piece string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Count(strings.Join(*requests, "\n"), piece) >= number
+}
+
+// behindFrontend gives the person a kubeconfig "frontend", with which requests go through a frontend.
+func (p *person) behindFrontend() *frontend {
+	p.t.Helper()
+	api, err := url.Parse(shared.cluster.Config.Host)
+	check.OK(p.t, err)
+	passing := httputil.NewSingleHostReverseProxy(api)
+	passing.Transport, err = rest.TransportFor(rest.AnonymousClientConfig(shared.cluster.Config))
+	check.OK(p.t, err)
+	passing.FlushInterval = -1
+	passing.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // The client has left.
+	f := &frontend{}
+	f.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !f.note(r) {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		passing.ServeHTTP(w, r)
+	}))
+	p.t.Cleanup(f.Close)
+	p.t.Cleanup(f.CloseClientConnections)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})
+	p.files["frontend"] = p.kubeconfigOf(f.URL, ca, &clientcmdapi.AuthInfo{Token: p.token()})
+	return f
+}
+
+// restart takes the frontend down after so many requests that contain the piece, until it has refused one.
+func (f *frontend) restart(t *testing.T, number int, piece string) {
+	t.Helper()
+	eventually(t, piece+" was requested", func() bool { return f.has(&f.passed, number, piece) })
+	f.down.Store(true)
+	f.CloseClientConnections()
+	eventually(t, piece+" was refused", func() bool { return f.has(&f.refused, 1, piece) })
+	f.down.Store(false)
+}
+
+func TestRunOutlivesOutageOfAPIServer(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	api := p.behindFrontend()
+	c := p.start("frontend", "", "run", "--rm", "why?")
+	m := p.asked("run-", "why?")
+	p.begin(m)
+	api.restart(t, 1, "/chatmessages?fieldSelector=metadata.name")
+	p.answer(m, "because")
+	c.shows("because\n")
+}
+
+// asked waits for a chat that the plug-in creates with a prompt, and makes that a message as the operator does.
+func (p *person) asked(prefix, prompt string) *v1beta1.ChatMessage {
+	p.t.Helper()
+	chat := p.created(prefix)
+	check.Equal(p.t, "prompt", prompt, chat.Spec.Prompt)
+	p.create(&v1beta1.ChatMessage{ObjectMeta: p.meta(chat.Name + "-prompt"), Spec: v1beta1.ChatMessageSpec{
+		ChatRef: v1beta1.ChatReference{Name: chat.Name}, Role: v1beta1.RoleUser, Content: prompt}})
+	return p.sent()
+}
+
+func TestRequestOutlivesOutageOfAPIServer(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	api := p.behindFrontend()
+	c := p.start("frontend", "", "interrupt", "triage")
+	token := p.annotated(v1beta1.AnnotationInterrupt)
+	api.restart(t, 1, "/chats?fieldSelector=metadata.name")
+	p.handle(v1beta1.HandledRequest{Kind: v1beta1.RequestInterrupt, Token: token, Outcome: v1beta1.RequestDone})
+	c.shows("chat.parley.dev/triage interrupted: Done\n")
+}
+
+func TestDeletionOutlivesOutageOfAPIServer(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.chat.Finalizers = []string{"parley.dev/test"}
+	p.update(p.chat)
+	api := p.behindFrontend()
+	c := p.start("frontend", "", "delete", "triage")
+	api.restart(t, 2, "GET /apis/parley.dev/v1beta1/namespaces/"+p.namespace+"/chats/triage")
+	p.get(p.chat)
+	p.chat.Finalizers = nil
+	p.update(p.chat)
+	c.shows("chat.parley.dev/triage deleted\n")
+}
+
+func TestLsReportsOutageOfAPIServer(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	api := p.behindFrontend()
+	c := p.start("frontend", "", "ls", "--watch")
+	c.waitOutput("triage")
+	api.down.Store(true)
+	api.CloseClientConnections()
+	c.waitNote("▎[the API server is out of reach, and is asked again until it answers: ")
+	api.down.Store(false)
+	p.chat.Status.Title = "It has a title"
+	p.updateStatus(p.chat)
+	c.waitOutput("It has a title")
+	c.stop()
+	c.succeeds()
+	check.Equal(t, "reports", 1, strings.Count(c.errOut.String(), "out of reach"))
+}
+
+func TestUnreadVerdictIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	s := p.session()
+	s.Namespace = "default" // The person has no rights there.
+	c := &conversation{s: s, chat: "triage"}
+	check.OK(t, c.Await(t.Context(), "sent"))
+	c.s.Namespace = p.namespace
+	p.write("sent", "why?")
+	m := p.sent()
+	m.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageRejected,
+		Conditions: ready(metav1.ConditionFalse, v1beta1.ReasonQueueFull, "20 messages wait")}
+	p.updateStatus(m)
+	check.Contains(t, c.Await(t.Context(), "sent").Error(), "20 messages wait")
+}
