@@ -99,16 +99,6 @@ func TestRunOutlivesOutageOfAPIServer(t *testing.T) {
 	c.shows("because\n")
 }
 
-// asked waits for a chat that the plug-in creates with a prompt, and makes that a message as the operator does.
-func (p *person) asked(prefix, prompt string) *v1beta1.ChatMessage {
-	p.t.Helper()
-	chat := p.created(prefix)
-	check.Equal(p.t, "prompt", prompt, chat.Spec.Prompt)
-	p.create(&v1beta1.ChatMessage{ObjectMeta: p.meta(chat.Name + "-prompt"), Spec: v1beta1.ChatMessageSpec{
-		ChatRef: v1beta1.ChatReference{Name: chat.Name}, Role: v1beta1.RoleUser, Content: prompt}})
-	return p.sent()
-}
-
 func TestRequestOutlivesOutageOfAPIServer(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)

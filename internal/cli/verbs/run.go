@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -34,8 +35,8 @@ func newRun(o *options) *cobra.Command {
 			"reply. With --output-schema that is the JSON. What the chat waits for goes to standard error; at a " +
 			"terminal, you approve and deny calls there, as with send. If TEXT ends with the word -, standard " +
 			"input follows. With nothing else to ask, it reads standard input, unless that is a terminal. The " +
-			"exit code tells how the turn ended. An answer that was cut or refused is an error. It needs a " +
-			"gateway only for files that are too large for a message.",
+			"exit code tells how the turn ended. An answer that was cut or refused is an error, as is a turn that " +
+			"limits.maxSteps ended before the answer. It needs a gateway only for files that are too large for a message.",
 		Example: "  kubectl chat run --rm \"Why does node-7 not get ready?\"\n" +
 			"  kubectl logs web-0 | kubectl chat run --output-schema causes.json \"Why does it restart?\" -",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,15 +90,63 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions,
 	if err != nil {
 		return err
 	}
-	answer, err := newestMessage(ctx, s, created.Name)
+	return printAnswer(ctx, s, created.Name)
+}
+
+// printAnswer prints the text of the newest reply of a chat. It fails if that is no complete answer.
+func printAnswer(ctx context.Context, s *session, name string) error {
+	chat, err := s.Chat(ctx, name)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Out, strings.TrimSuffix(textOf(answer), "\n"))
-	if g := answer.Spec.Generation; g != nil && g.ReplyOutcome.Note() != "" {
-		return fmt.Errorf("the answer is not complete: %s", g.ReplyOutcome.Note())
+	reply, err := newestReply(ctx, s, chat)
+	if err != nil {
+		return err
+	}
+	text := strings.TrimSuffix(textOf(reply), "\n")
+	if text != "" {
+		fmt.Fprintln(s.Out, text)
+	}
+	switch why := incompleteness(chat, reply); {
+	case why != "":
+		return fmt.Errorf("the answer is not complete: %s", why)
+	case text == "":
+		terminal.NewScreen(s.ErrOut).Line("[the turn has ended without a text]")
 	}
 	return nil
+}
+
+// newestReply reads the newest reply of the model. Results of tools may follow it.
+func newestReply(ctx context.Context, s *session, chat *v1beta1.Chat) (*v1beta1.ChatMessage, error) {
+	for name := chat.Status.History.Head; name != ""; {
+		m, err := s.Messages().Get(ctx, name)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("reading the answer in message %s: %w", name, err)
+		case m.Spec.Role == v1beta1.RoleAssistant:
+			return m, nil
+		}
+		name = history.Of(chat, m).Parent
+	}
+	return nil, fmt.Errorf("chat %s has no answer", chat.Name)
+}
+
+// incompleteness says why a reply is not the answer that was asked for, or not all of it; empty: it is.
+func incompleteness(chat *v1beta1.Chat, reply *v1beta1.ChatMessage) string {
+	turn, g := chat.Status.Turn, reply.Spec.Generation
+	switch {
+	case turn != nil && turn.Result == v1beta1.TurnMaxStepsReached:
+		return "The turn was ended by the chat's limits.maxSteps"
+	case g == nil:
+		return ""
+	case g.ReplyOutcome.Note() != "":
+		return g.ReplyOutcome.Note()
+	case g.Output != nil && g.Output.Problem != "":
+		return "It does not match the schema: " + g.Output.Problem
+	case g.Output == nil && chat.Spec.Output != nil:
+		return "The turn has ended without the JSON that was asked for"
+	}
+	return ""
 }
 
 func removeRun(ctx context.Context, s *session, chat *v1beta1.Chat) error {
@@ -108,15 +157,6 @@ func removeRun(ctx context.Context, s *session, chat *v1beta1.Chat) error {
 		return fmt.Errorf("deleting %s%s: %w", render.ChatPrefix, chat.Name, err)
 	}
 	return nil
-}
-
-// newestMessage is the newest message of a chat's history.
-func newestMessage(ctx context.Context, s *session, name string) (*v1beta1.ChatMessage, error) {
-	chat, err := s.Chat(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return s.Message(ctx, name, chat.Status.History.Head)
 }
 
 func textOf(m *v1beta1.ChatMessage) string {
