@@ -52,8 +52,11 @@ func newImport(o *options) *cobra.Command {
 			"  kubectl chat import messages.json --prompt \"Go on, please\"",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if im.answer && im.prompt != "" {
+			switch {
+			case im.answer && im.prompt != "":
 				return usageError{errors.New("--answer and --prompt exclude each other: the model answers what was said last")}
+			case len(im.new.files) > 0 && im.prompt == "":
+				return usageError{errors.New("--file is attached to the message of --prompt: give one")}
 			}
 			c, err := o.conversation(args[0])
 			if err != nil {
@@ -65,6 +68,7 @@ func newImport(o *options) *cobra.Command {
 	im.new.addFlags(cmd)
 	im.new.addFollowFlag(cmd)
 	flags := cmd.Flags()
+	flags.Lookup("file").Usage = "a file to attach to the message of --prompt, of at most 3.5 MiB; it can be repeated"
 	flags.BoolVar(&im.truncate, "truncate", false, "leave the oldest messages out if there are too many")
 	flags.BoolVar(&im.answer, "answer", false, "have the model answer what was said last, and show the reply")
 	flags.StringVar(&im.prompt, "prompt", "", "what is said next; the reply is shown")
@@ -130,6 +134,10 @@ func printLeft(s *session, left *prior.Left) {
 
 // importChat creates a chat that continues from a conversation, and shows the reply, if there is one.
 func importChat(ctx context.Context, s *session, chat *v1beta1.Chat, c *prior.Conversation, im *importOptions) error {
+	files, err := im.new.prepare(ctx, s)
+	if err != nil {
+		return err
+	}
 	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)
@@ -150,12 +158,15 @@ func importChat(ctx context.Context, s *session, chat *v1beta1.Chat, c *prior.Co
 	if _, err := create(ctx); err != nil {
 		return err
 	}
+	say := func(ctx context.Context) (string, error) {
+		return sayFirst(ctx, s, created.Name, im.prompt, files)
+	}
 	if im.prompt != "" && !im.new.noFollow {
 		announce(s, created, summary)
-		return sendMessage(ctx, s, created.Name, im.prompt, sendOptions{timeout: im.new.timeout})
+		return ask(ctx, s, question{chat: created.Name, timeout: im.new.timeout, ask: say})
 	}
 	if im.prompt != "" {
-		if _, err := s.CreateMessage(ctx, created.Name, v1beta1.ChatMessageSpec{Content: im.prompt}); err != nil {
+		if _, err := say(ctx); err != nil {
 			return err
 		}
 	}

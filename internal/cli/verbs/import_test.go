@@ -32,6 +32,7 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	p := newPerson(t)
 	file := filepath.Join(t.TempDir(), "messages.json")
 	check.OK(t, os.WriteFile(file, []byte(repliedLast), 0o600))
+	p.create(chattest.In(p.namespace, chattest.Class("reviewer")))
 	c := p.run("import", file, "again", "--title", "Once more", "--class", "reviewer")
 	c.shows("chat.parley.dev/again created from 2 messages\n")
 	chat, m := p.created("again"), p.sent()
@@ -103,6 +104,10 @@ func TestAnImportThatWillNotDoLeavesNothing(t *testing.T) {
 	}{
 		{"import -", askedLast, "does not end with a reply", exitUsage},
 		{"import - --answer --prompt x", repliedLast, "exclude each other", exitUsage},
+		{"import - --file /no/such/file", repliedLast, "the message of --prompt", exitUsage},
+		{"import - --answer --file /no/such/file", askedLast, "the message of --prompt", exitUsage},
+		{"import - --prompt x --file /no/such/file", repliedLast, "no such file", exitUsage},
+		{"import - --class none", repliedLast, "has no ChatClass none", exitNotFound},
 		{"import /no/such/file", "", "no such file", exitUsage},
 		{"import -", "# Triage", "standard input cannot be imported: it is neither an export", exitFailed},
 		{"import -", long, "--truncate leaves the oldest 2 out", exitFailed},
@@ -118,6 +123,20 @@ func TestAnImportThatWillNotDoLeavesNothing(t *testing.T) {
 	}
 	p.start("token", long, "import", "-", "short", "--truncate").
 		shows("chat.parley.dev/short created from 1024 messages\n", "▎[2 messages left out: the oldest")
+}
+
+func TestImportAttachesFilesToItsPrompt(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	file := filepath.Join(t.TempDir(), "a.log")
+	check.OK(t, os.WriteFile(file, []byte("a log"), 0o600))
+	p.start("token", repliedLast, "import", "-", "again", "--prompt", "and?", "--file", file, "--no-follow").succeeds()
+	m := find(p, "the prompt is sent", &v1beta1.ChatMessageList{}, func(m *v1beta1.ChatMessage) bool {
+		return len(m.Spec.History) == 0
+	})
+	if parts := m.Spec.Parts; len(parts) != 2 || *parts[0].Text != "and?" || parts[1].File.Name != "a.log" {
+		t.Errorf("the parts are %+v", parts)
+	}
 }
 
 // created waits for a chat that the plug-in creates, and has the person's other steps be about it.

@@ -255,14 +255,11 @@ func (no *newOptions) asks(chat *v1beta1.Chat) bool {
 // creates, since files can only be uploaded for a chat that exists.
 func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat) (created *v1beta1.Chat,
 	first func(context.Context) (string, error), err error) {
-	files, err := readFiles(no.files)
+	files, err := no.prepare(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := no.check(ctx, s); err != nil {
-		return nil, nil, err
-	}
-	spec := v1beta1.ChatMessageSpec{Content: chat.Spec.Prompt}
+	prompt := chat.Spec.Prompt
 	if len(no.files) > 0 {
 		chat.Spec.Prompt = ""
 	}
@@ -273,15 +270,30 @@ func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat
 		if len(no.files) == 0 {
 			return created.Name + plan.PromptSuffix, nil
 		}
-		if err := attach(ctx, s, created.Name, &spec, files); err != nil {
-			return "", err
-		}
-		m, err := s.CreateMessage(ctx, created.Name, spec)
-		if err != nil {
-			return "", err
-		}
-		return m.Name, nil
+		return sayFirst(ctx, s, created.Name, prompt, files)
 	}, nil
+}
+
+// sayFirst creates a message with files in a new chat, and returns its name.
+func sayFirst(ctx context.Context, s *session, chat, text string, files []localFile) (string, error) {
+	spec := v1beta1.ChatMessageSpec{Content: text}
+	if err := attach(ctx, s, chat, &spec, files); err != nil {
+		return "", err
+	}
+	m, err := s.CreateMessage(ctx, chat, spec)
+	if err != nil {
+		return "", err
+	}
+	return m.Name, nil
+}
+
+// prepare reads the files, and refuses names of objects that do not exist, before the chat is created.
+func (no *newOptions) prepare(ctx context.Context, s *session) ([]localFile, error) {
+	files, err := readFiles(no.files)
+	if err != nil {
+		return nil, err
+	}
+	return files, no.check(ctx, s)
 }
 
 // check refuses names of objects that do not exist: the chat would wait for them.
