@@ -7,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/prior"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -20,12 +20,8 @@ import (
 	"parley.dev/parley/internal/text/printable"
 )
 
-const (
-	// maxImport is the most bytes of a file that is imported: exports have more than what fits a history.
-	maxImport = 64 << 20
-	// undoTimeout bounds the deletion of a chat whose conversation could not be created.
-	undoTimeout = 10 * time.Second
-)
+// maxImport is the most bytes of a file that is imported: exports have more than what fits a history.
+const maxImport = 64 << 20
 
 type importOptions struct {
 	new      newOptions
@@ -138,55 +134,31 @@ func importChat(ctx context.Context, s *session, chat *v1beta1.Chat, c *prior.Co
 	if err != nil {
 		return err
 	}
+	var from cluster.Source
+	if !im.unfollowed() {
+		if from, err = openSource(ctx, s); err != nil {
+			return err
+		}
+		defer from.Close()
+	}
 	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)
 	}
-	create := func(ctx context.Context) (string, error) {
+	b := beginning{chat: created, summary: " created from " + render.Plural(len(c.Messages), "message")}
+	b.messages = append(b.messages, func(ctx context.Context) (string, error) {
 		m, err := s.CreateMessage(ctx, created.Name, v1beta1.ChatMessageSpec{History: c.Messages})
 		if err != nil {
-			undoImport(ctx, s, created)
 			return "", fmt.Errorf("telling the chat its conversation: %w", err)
 		}
 		return m.Name, nil
-	}
-	summary := " created from " + render.Plural(len(c.Messages), "message")
-	if im.answer && !im.new.noFollow {
-		announce(s, created, summary)
-		return ask(ctx, s, question{chat: created.Name, timeout: im.new.timeout, ask: create})
-	}
-	if _, err := create(ctx); err != nil {
-		return err
-	}
-	say := func(ctx context.Context) (string, error) {
-		return sayFirst(ctx, s, created.Name, im.prompt, files)
-	}
-	if im.prompt != "" && !im.new.noFollow {
-		announce(s, created, summary)
-		return ask(ctx, s, question{chat: created.Name, timeout: im.new.timeout, ask: say})
-	}
+	})
 	if im.prompt != "" {
-		if _, err := say(ctx); err != nil {
-			return err
-		}
+		b.messages = append(b.messages, func(ctx context.Context) (string, error) {
+			return sayFirst(ctx, s, created.Name, im.prompt, files)
+		})
 	}
-	return s.Say(render.ChatPrefix+created.Name, created, "%s", summary)
-}
-
-func announce(s *session, chat *v1beta1.Chat, words string) {
-	if s.Format == "" {
-		terminal.NewScreen(s.ErrOut).Line("[%s%s%s]", render.ChatPrefix, chat.Name, words)
-	}
-}
-
-func undoImport(ctx context.Context, s *session, chat *v1beta1.Chat) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
-	err := s.Chats().Delete(ctx, chat.Name,
-		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
-	if err != nil {
-		terminal.NewScreen(s.ErrOut).Line("[%s%s is left, and empty: %v]", render.ChatPrefix, chat.Name, err)
-	}
+	return b.show(ctx, s, from, question{timeout: im.new.timeout})
 }
 
 // What an export can be.

@@ -21,9 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/cli"
-	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/jsonschema"
 )
@@ -251,42 +249,6 @@ func (no *newOptions) asks(chat *v1beta1.Chat) bool {
 	return chat.Spec.Prompt != "" || len(no.files) > 0
 }
 
-// create creates the chat. first returns the name of its first message: that of the prompt, or one with files, which it
-// creates, since files can only be uploaded for a chat that exists.
-func (no *newOptions) create(ctx context.Context, s *session, chat *v1beta1.Chat) (created *v1beta1.Chat,
-	first func(context.Context) (string, error), err error) {
-	files, err := no.prepare(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	prompt := chat.Spec.Prompt
-	if len(no.files) > 0 {
-		chat.Spec.Prompt = ""
-	}
-	if created, err = s.Chats().Create(ctx, chat); err != nil {
-		return nil, nil, fmt.Errorf("creating the chat: %w", err)
-	}
-	return created, func(ctx context.Context) (string, error) {
-		if len(no.files) == 0 {
-			return created.Name + plan.PromptSuffix, nil
-		}
-		return sayFirst(ctx, s, created.Name, prompt, files)
-	}, nil
-}
-
-// sayFirst creates a message with files in a new chat, and returns its name.
-func sayFirst(ctx context.Context, s *session, chat, text string, files []localFile) (string, error) {
-	spec := v1beta1.ChatMessageSpec{Content: text}
-	if err := attach(ctx, s, chat, &spec, files); err != nil {
-		return "", err
-	}
-	m, err := s.CreateMessage(ctx, chat, spec)
-	if err != nil {
-		return "", err
-	}
-	return m.Name, nil
-}
-
 // prepare reads the files, and refuses names of objects that do not exist, before the chat is created.
 func (no *newOptions) prepare(ctx context.Context, s *session) ([]localFile, error) {
 	files, err := readFiles(no.files)
@@ -332,24 +294,4 @@ func checkExists(ctx context.Context, s *session, kind, name string, list finder
 	}
 	return cli.NotFoundError(fmt.Sprintf("namespace %s has no %s %s: there is %s", s.Namespace, kind, name,
 		cmp.Or(strings.Join(names, ", "), "none")))
-}
-
-// createChat creates a chat, and then calls remark and shows the first reply, if there is one.
-func createChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions, remark func()) error {
-	asks := no.asks(chat)
-	created, first, err := no.create(ctx, s, chat)
-	if err != nil {
-		return err
-	}
-	remark()
-	if asks && no.noFollow {
-		if _, err := first(ctx); err != nil {
-			return err
-		}
-	}
-	if !asks || no.noFollow {
-		return s.Say(render.ChatPrefix+created.Name, created, " created")
-	}
-	announce(s, created, " created")
-	return ask(ctx, s, question{chat: created.Name, first: true, timeout: no.timeout, ask: first})
 }

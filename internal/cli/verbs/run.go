@@ -66,7 +66,11 @@ func newRun(o *options) *cobra.Command {
 }
 
 func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions, remove bool) (err error) {
-	created, first, err := no.create(ctx, s, chat)
+	files, err := no.prepare(ctx, s)
+	if err != nil {
+		return err
+	}
+	created, first, err := no.create(ctx, s, chat, files)
 	if err != nil {
 		return err
 	}
@@ -85,8 +89,8 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions,
 	quiet.Out = io.Discard
 	waits := *s
 	waits.options = &quiet
-	err = askFrom(ctx, &waits, cluster.APIServer{Client: s.Client}, question{chat: created.Name, first: true,
-		silent: true, timeout: no.timeout, ask: first})
+	err = askNew(ctx, &waits, cluster.APIServer{Client: s.Client}, created, question{first: true, silent: true,
+		timeout: no.timeout, ask: first})
 	if err != nil {
 		return err
 	}
