@@ -7,6 +7,7 @@ package terminal
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,7 @@ type Screen struct {
 	// Styled is true for a terminal, without $NO_COLOR.
 	Styled bool
 	text   printable.Escaper
+	failed error
 }
 
 // NewScreen returns a Screen that writes there.
@@ -51,11 +53,23 @@ func NewScreen(to io.Writer) *Screen {
 
 // Write implements io.Writer.
 func (s *Screen) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(s.To, s.text.Add(string(p))); err != nil {
-		return 0, fmt.Errorf("printing: %w", err)
+	if err := s.write(s.text.Add(string(p))); err != nil {
+		return 0, err
 	}
 	return len(p), nil
 }
+
+func (s *Screen) write(text string) error {
+	_, err := io.WriteString(s.To, text)
+	if err != nil {
+		err = fmt.Errorf("printing: %w", err)
+		s.failed = cmp.Or(s.failed, err)
+	}
+	return err
+}
+
+// Err returns the first error of all that was shown.
+func (s *Screen) Err() error { return s.failed }
 
 // Foreign shows a piece of text of others.
 func (s *Screen) Foreign(text string) { s.Put(Unmarked(s.text.Add(text))) }
@@ -92,7 +106,7 @@ func (s *Screen) Line(format string, args ...any) {
 }
 
 // Put shows text as it is.
-func (s *Screen) Put(text string) { _, _ = io.WriteString(s.To, text) }
+func (s *Screen) Put(text string) { _ = s.write(text) } // Err has the error.
 
 func (s *Screen) style(style, text string) string {
 	if !s.Styled || style == "" || text == "" {

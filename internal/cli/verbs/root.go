@@ -290,6 +290,8 @@ func shellWord(word string) string {
 
 // Run runs the plug-in, prints its error, and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	out := terminal.NewScreen(streams.Out)
+	streams.Out = out
 	cmd := NewCommand(streams) //nolint:contextcheck // Commands get theirs from ExecuteContext.
 	cmd.SetArgs(args)
 	cmd.InitDefaultCompletionCmd()
@@ -302,6 +304,9 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil && !started { // cobra refused it.
 		err = usageError{err}
+	}
+	if err == nil {
+		err = out.Err()
 	}
 	if err != nil {
 		terminal.Complain(streams.ErrOut, err)

@@ -61,11 +61,11 @@ func newRun(o *options) *cobra.Command {
 	}
 	no.addFlags(cmd)
 	no.addSpecFlags(cmd)
-	cmd.Flags().BoolVar(&remove, "rm", false, "delete the chat afterwards")
+	cmd.Flags().BoolVar(&remove, "rm", false, "delete the chat afterwards, unless its answer cannot be printed")
 	return cmd
 }
 
-func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions, remove bool) (err error) {
+func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions, remove bool) error {
 	files, err := no.prepare(ctx, s)
 	if err != nil {
 		return err
@@ -74,15 +74,7 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions,
 	if err != nil {
 		return err
 	}
-	if remove {
-		defer func() {
-			err = errors.Join(err, removeRun(ctx, s, created))
-			if timeout, ok := errors.AsType[timeoutError](err); ok && timeout.person {
-				terminal.NewScreen(s.ErrOut).Line("[%s%s is deleted, as --rm says: without it, a person can still decide]",
-					render.ChatPrefix, created.Name)
-			}
-		}()
-	} else {
+	if !remove {
 		announce(s, created, " created")
 	}
 	quiet := *s.options
@@ -91,25 +83,50 @@ func runChat(ctx context.Context, s *session, chat *v1beta1.Chat, no newOptions,
 	waits.options = &quiet
 	err = askNew(ctx, &waits, cluster.APIServer{Client: s.Client}, created, question{first: true, silent: true,
 		timeout: no.timeout, ask: first})
-	if err != nil {
-		return err
+	if err == nil {
+		err = printAnswer(ctx, s, created.Name)
 	}
-	return printAnswer(ctx, s, created.Name)
+	if remove {
+		err = removeAfter(ctx, s, created, err)
+	}
+	return err
+}
+
+// unprintedError means that there is an answer, which could not be read or printed.
+type unprintedError struct{ error }
+
+func (e unprintedError) Unwrap() error { return e.error }
+
+// removeAfter deletes the chat of a run that ended with an error or nil, and returns the errors of both. A chat whose
+// answer was not printed stays: it has the only copy.
+func removeAfter(ctx context.Context, s *session, chat *v1beta1.Chat, failed error) error {
+	remarks := terminal.NewScreen(s.ErrOut)
+	if _, ok := errors.AsType[unprintedError](failed); ok {
+		remarks.Line("[%s%s is kept, because its answer was not printed]", render.ChatPrefix, chat.Name)
+		return failed
+	}
+	err := errors.Join(failed, removeRun(ctx, s, chat))
+	if timeout, ok := errors.AsType[timeoutError](failed); ok && timeout.person {
+		remarks.Line("[%s%s is deleted, as --rm says: without it, a person can still decide]", render.ChatPrefix, chat.Name)
+	}
+	return err
 }
 
 // printAnswer prints the text of the newest reply of a chat. It fails if that is no complete answer.
 func printAnswer(ctx context.Context, s *session, name string) error {
 	chat, err := s.Chat(ctx, name)
 	if err != nil {
-		return err
+		return unprintedError{err}
 	}
 	reply, err := newestReply(ctx, s, chat)
 	if err != nil {
-		return err
+		return unprintedError{err}
 	}
 	text := strings.TrimSuffix(textOf(reply), "\n")
 	if text != "" {
-		fmt.Fprintln(s.Out, text)
+		if _, err := fmt.Fprintln(s.Out, text); err != nil {
+			return unprintedError{err}
+		}
 	}
 	switch why := incompleteness(chat, reply); {
 	case why != "":

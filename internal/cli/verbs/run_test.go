@@ -5,13 +5,17 @@ package verbs
 
 import (
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/pty"
 )
 
 // asked waits for a chat that the plug-in creates with a prompt, and makes that a message as the operator does.
@@ -76,6 +80,47 @@ func TestRunPrintsReplyBeforeResultsOfTools(t *testing.T) {
 			check.Equal(t, "shown", c.shown, run.out.String())
 			check.Contains(t, run.errOut.String(), c.note)
 		})
+	}
+}
+
+// fullDisk is a file that takes no more bytes.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// fills runs the plug-in, and has it write to a full disk.
+func (p *person) fills(args ...string) (code int, remarks string) {
+	var errOut pty.Output
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: fullDisk{}, ErrOut: &errOut}
+	code = Run(p.t.Context(), streams, append([]string{"--kubeconfig", p.files["token"]}, args...))
+	return code, errOut.String()
+}
+
+func TestRunKeepsChatOfUnprintedAnswer(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	var running sync.WaitGroup
+	running.Go(func() {
+		code, remarks := p.fills("run", "--rm", "why?")
+		check.Equal(t, "exit code", exitFailed, code)
+		check.Contains(t, remarks, " is kept, because its answer was not printed]\n", "no space left on device")
+	})
+	m := p.asked("run-", "why?")
+	p.begin(m)
+	p.answer(m, "because")
+	running.Wait()
+	p.get(p.chat)
+}
+
+func TestUnprintedOutputFails(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "why?")
+	for _, args := range []string{"ls", "ls -o json", "show triage", "show triage -o yaml", "export triage", "run --help",
+		"suspend triage --wait=false", "suspend triage --wait=false -o name", "suspend triage --wait=false -o yaml"} {
+		code, remarks := p.fills(strings.Fields(args)...)
+		check.Equal(t, args, exitFailed, code)
+		check.Contains(t, remarks, "printing: no space left on device\n")
 	}
 }
 
