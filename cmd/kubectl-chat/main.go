@@ -21,6 +21,7 @@ func main() {
 	// What libraries log would stand amid a conversation, unescaped. Verbs tell of their errors themselves.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the program at once.
 	code := verbs.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		verbs.Arguments(os.Args))
 	stop()

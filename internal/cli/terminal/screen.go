@@ -6,7 +6,6 @@
 package terminal
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -143,30 +142,4 @@ func Complain(to io.Writer, err error) {
 		return
 	}
 	fmt.Fprintf(s, "kubectl chat: %v\n", err)
-}
-
-// Agreed asks a question, and reports whether the answer is y or yes.
-func Agreed(in io.Reader, out io.Writer, format string, args ...any) bool {
-	fmt.Fprintf(out, format+" [y/N] ", args...)
-	line, err := bufio.NewReader(io.LimitReader(in, 1<<10)).ReadString('\n')
-	if err != nil {
-		return false
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
-}
-
-// OnTerminal reports whether the stream is a terminal.
-func OnTerminal(stream any) bool {
-	file, ok := FileOf(stream)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// FileOf returns the file of a stream.
-func FileOf(stream any) (*os.File, bool) {
-	if shown, ok := stream.(*Screen); ok {
-		stream = shown.To
-	}
-	file, ok := stream.(*os.File)
-	return file, ok
 }

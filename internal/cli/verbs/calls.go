@@ -163,7 +163,10 @@ func reviewCall(s *session, chat string, call *v1beta1.PendingToolCall, digest, 
 			"digest", call.ID, s.command("calls", chat))}
 	case digest == "":
 		fmt.Fprintln(s.ErrOut, strings.Join(render.DescribeCall(call), "\n"))
-		if !terminal.Agreed(s.In, s.ErrOut, "%s", question) {
+		switch agreed, err := terminal.Agreed(s.In, s.ErrOut, "%s", question); {
+		case err != nil:
+			return err
+		case !agreed:
 			return usageError{errors.New("nothing was decided")}
 		}
 	case len(digits) < render.DigestDigits || !strings.HasPrefix(call.Digest, render.DigestPrefix+digits):

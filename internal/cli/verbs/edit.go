@@ -296,10 +296,15 @@ func deleteChat(ctx context.Context, s *session, name string, yes bool, w waitin
 	if err != nil {
 		return err
 	}
-	if !yes && terminal.OnTerminal(s.In) && !terminal.Agreed(s.In, s.ErrOut,
-		"Delete chat %s with its %s, sub-chats and workspace included?", name,
-		render.Plural(int(chat.Status.History.Length), "message")) {
-		return usageError{fmt.Errorf("chat %s is kept", name)}
+	if !yes && terminal.OnTerminal(s.In) {
+		switch agreed, err := terminal.Agreed(s.In, s.ErrOut,
+			"Delete chat %s with its %s, sub-chats and workspace included?", name,
+			render.Plural(int(chat.Status.History.Length), "message")); {
+		case err != nil:
+			return err
+		case !agreed:
+			return usageError{fmt.Errorf("chat %s is kept", name)}
+		}
 	}
 	return remove(ctx, s, w, s.Chats(), "chat", render.ChatPrefix, chat, "")
 }

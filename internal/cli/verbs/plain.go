@@ -74,7 +74,7 @@ func (l *lines) ask(call *v1beta1.PendingToolCall) []string {
 // follow prints the events of the chat. It reads what is typed from the first one on, so that no part of a reply is
 // missed.
 func (l *lines) follow(ctx context.Context, leave func()) error {
-	read := sync.OnceFunc(func() { go l.read(ctx, leave) }) // It may wait for a line for ever.
+	read := sync.OnceFunc(func() { go l.read(ctx, leave) })
 	for e, err := range l.from.Follow(ctx, l.s.Namespace, l.chat, false, l.outOfReach) {
 		if err == nil {
 			err = l.event(e)

@@ -77,7 +77,7 @@ func (p *prompt) ask(ctx context.Context, call *v1beta1.PendingToolCall) []strin
 	}
 	if !p.reading {
 		p.reading = true
-		go p.read(ctx) // It may wait for a line for ever.
+		go p.read(ctx)
 	}
 	number := p.add(call)
 	return []string{fmt.Sprintf("    type y%[1]d to approve it, n%[1]d to deny it; n%[1]d REASON tells the model why",
@@ -95,7 +95,7 @@ func (p *prompt) read(ctx context.Context) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.enabled = false; !p.ended {
+	if p.enabled = false; !p.ended && ctx.Err() == nil {
 		p.turn.Printer.Instruct()
 	}
 }

@@ -4,8 +4,10 @@
 package verbs
 
 import (
+	"context"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,6 +161,29 @@ func TestDeletionAsksAtATerminal(t *testing.T) {
 	}
 }
 
+func TestInterruptEndsQuestions(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.want()
+	for args, question := range map[string]string{
+		"delete triage":          "included? [y/N] ",
+		"approve triage call_2":  "chat triage? [y/N] ",
+		"redact triage":          "Text to remove (not shown): ",
+		"archives redact triage": "Text to remove (not shown): ",
+	} {
+		a := p.sits(strings.Fields(args)...)
+		a.sees(question)
+		if strings.Contains(args, "redact") {
+			eventually(t, "the terminal shows nothing", func() bool { return a.mode().Lflag&unix.ECHO == 0 })
+		}
+		a.stop()
+		a.sees("\r\nkubectl chat: reading the ")
+		a.ends(exitStopped)
+	}
+	p.get(p.chat)
+	check.Equal(t, "decisions", 0, p.decisions())
+}
+
 func TestNobodyIsAskedWhoHasAgreed(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
@@ -175,6 +200,7 @@ type typist struct {
 	before   *unix.Termios
 	seen     pty.Output
 	code     chan int
+	stop     context.CancelFunc
 }
 
 // sits starts the plug-in at a terminal.
@@ -183,12 +209,15 @@ func (p *person) sits(args ...string) *typist {
 	hand, program := pty.Open(p.t)
 	a := &typist{person: p, terminal: hand, program: program, code: make(chan int, 1)}
 	a.before = a.mode()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	a.stop = cancel
+	p.t.Cleanup(cancel)
 	go func() { _, _ = io.Copy(&a.seen, hand) }()
 	args = append([]string{"--kubeconfig", p.files["token"], "--gateway", p.gateway}, args...)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		a.code <- Run(p.t.Context(), genericiooptions.IOStreams{In: program, Out: program, ErrOut: program}, args)
+		a.code <- Run(ctx, genericiooptions.IOStreams{In: program, Out: program, ErrOut: program}, args)
 	}()
 	p.t.Cleanup(func() { <-ended }) // Before the terminal is closed.
 	return a

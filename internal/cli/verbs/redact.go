@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -40,7 +38,7 @@ func newRedact(o *options) *cobra.Command {
 		Example: "  kubectl chat redact triage\n  kubectl chat redact triage password.txt --dry-run",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, _, err := textToRemove(o, append(args, "-")[1])
+			text, _, err := textToRemove(cmd.Context(), o, append(args, "-")[1])
 			if err != nil {
 				return err
 			}
@@ -75,12 +73,12 @@ func dryRunFlag(cmd *cobra.Command, dryRun *bool) {
 var errNoText = errors.New("the text was not found")
 
 // textToRemove reads the text from a file, or from standard input for "-".
-func textToRemove(o *options, file string) (text *redact.Text, plain string, err error) {
+func textToRemove(ctx context.Context, o *options, file string) (text *redact.Text, plain string, err error) {
 	read := func() ([]byte, error) { return readInput(o, file, v1beta1.MaxContentBytes) }
-	if in, ok := o.In.(*os.File); ok && file == "-" && terminal.OnTerminal(o.In) {
+	if in, ok := terminal.FileOf(o.In); ok && file == "-" && terminal.OnTerminal(in) {
 		fmt.Fprint(o.ErrOut, "Text to remove (not shown): ")
 		defer fmt.Fprintln(o.ErrOut)
-		read = func() ([]byte, error) { return term.ReadPassword(int(in.Fd())) }
+		read = func() ([]byte, error) { return terminal.ReadHidden(ctx, in) }
 	}
 	raw, err := read()
 	if err != nil {
@@ -198,7 +196,7 @@ func newRedactArchive(o *options) *cobra.Command {
 		Example: "  kubectl chat archives redact triage\n  kubectl chat archives redact triage password.txt --dry-run",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, text, err := textToRemove(o, append(args, "-")[1])
+			_, text, err := textToRemove(cmd.Context(), o, append(args, "-")[1])
 			if err != nil {
 				return err
 			}

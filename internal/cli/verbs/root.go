@@ -111,6 +111,9 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl chat"},
 	}
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		o.In = terminal.NewInput(cmd.Context(), o.In)
+	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	o.addFlags(root.PersistentFlags())
@@ -299,8 +302,11 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 		scripts.Long += "\nThe scripts are for the command kubectl-chat. For kubectl chat, kubectl's own completion runs\n" +
 			"the program " + completer + " in PATH: make that a link to kubectl-chat.\n"
 	}
-	started := false
-	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	started, prepare := false, cmd.PersistentPreRun
+	cmd.PersistentPreRun = func(cmd *cobra.Command, args []string) {
+		started = true
+		prepare(cmd, args)
+	}
 	err := cmd.ExecuteContext(ctx)
 	if err != nil && !started { // cobra refused it.
 		err = usageError{err}
