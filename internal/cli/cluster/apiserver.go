@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream"
@@ -26,7 +29,7 @@ import (
 // Source is where the events of a chat come from.
 type Source interface {
 	// Follow yields the events until the chat is deleted, ctx is done or an error ends them. It calls lost, between two
-	// events, once the gateway has been out of reach for a while.
+	// events, once the server has been out of reach for a while.
 	Follow(ctx context.Context, namespace, chat string, fromStart bool, lost func(error)) iter.Seq2[stream.Event, error]
 	// Close releases the connection.
 	Close()
@@ -40,19 +43,23 @@ func (APIServer) Close() {}
 
 var errStopped = errors.New("the consumer stopped")
 
-// Follow implements Source. It never calls lost.
-func (a APIServer) Follow(ctx context.Context, namespace, chat string, fromStart bool, _ func(error),
+// Follow implements Source.
+func (a APIServer) Follow(ctx context.Context, namespace, chat string, fromStart bool, lost func(error),
 ) iter.Seq2[stream.Event, error] {
 	return func(yield func(stream.Event, error) bool) {
-		w := &watched{key: namespace + "/" + chat, client: a.Client, changed: make(chan struct{}, 1)}
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		w := &watched{key: namespace + "/" + chat, client: a.Client, changed: make(chan struct{}, 1),
+			outage: Outage{Report: lost}}
 		err := w.watch(ctx, namespace, chat)
 		if err == nil {
-			follower := follow.Follower{Chats: w, Messages: a, Notes: w, Send: func(e stream.Event) error {
-				if !yield(e, nil) {
-					return errStopped
-				}
-				return nil
-			}}
+			follower := follow.Follower{Chats: w, Messages: a, Notes: w, KeepAlive: w.check, KeepAliveEvery: checkEvery,
+				Send: func(e stream.Event) error {
+					if !yield(e, nil) {
+						return errStopped
+					}
+					return nil
+				}}
 			err = follower.Run(ctx, follow.Position{Now: !fromStart})
 		}
 		if err != nil && !errors.Is(err, errStopped) {
@@ -77,16 +84,24 @@ func (a APIServer) Get(ctx context.Context, chat *v1beta1.Chat, place follow.Pla
 // that may not list messages.
 const notesPatience = 2 * time.Second
 
+// checkEvery is how often it is checked whether the chat can be watched.
+const checkEvery = 500 * time.Millisecond
+
 // watched holds a chat and its notes in informers. It implements follow.Chats and follow.Notes.
 type watched struct {
 	chats, notes cache.Store
 	key          string
 	client       *apiclient.Client
 	changed      chan struct{}
+	outage       Outage
+
+	mu sync.Mutex
+	// failed is how the last request for the chat ended. Informers repeat all requests.
+	failed error
 }
 
 func (w *watched) watch(ctx context.Context, namespace, chat string) error {
-	chats := cache.NewSharedIndexInformer(w.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
+	chats := cache.NewSharedIndexInformer(w.recorded(w.client.Chats(namespace).ListerWatcher("metadata.name="+chat)),
 		&v1beta1.Chat{}, 0, cache.Indexers{})
 	selector := fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat, v1beta1.VisibleToUsers)
 	notes := cache.NewSharedIndexInformer(w.client.Messages(namespace).ListerWatcher(selector), &v1beta1.ChatMessage{}, 0,
@@ -99,11 +114,70 @@ func (w *watched) watch(ctx context.Context, namespace, chat string) error {
 		}
 		go informer.RunWithContext(ctx)
 	}
-	cache.WaitFor(ctx, "", chats.HasSyncedChecker())
+	if err := w.await(ctx, chats.HasSyncedChecker().Done()); err != nil {
+		return err
+	}
 	patient, cancel := context.WithTimeout(ctx, notesPatience)
 	defer cancel()
 	cache.WaitFor(patient, "", notes.HasSyncedChecker())
 	return ctx.Err()
+}
+
+// await waits until the chat was read.
+func (w *watched) await(ctx context.Context, read <-chan struct{}) error {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-read:
+			return nil
+		case <-ticker.C:
+			if err := w.check(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// recorded returns a source of the chat that records how its requests end.
+func (w *watched) recorded(source cache.ListerWatcher) cache.ListerWatcher {
+	from := cache.ToListerWatcherWithContext(source)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := from.ListWithContext(ctx, options)
+			w.record(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			events, err := from.WatchWithContext(ctx, options)
+			w.record(err)
+			return events, err
+		},
+	}
+}
+
+func (w *watched) record(failed error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = failed
+}
+
+// check reports an outage, and fails if the caller may not watch the chat.
+func (w *watched) check() error {
+	w.mu.Lock()
+	failed := w.failed
+	w.mu.Unlock()
+	switch {
+	case failed == nil:
+		w.outage.over()
+	case apierrors.IsForbidden(failed), apierrors.IsUnauthorized(failed):
+		return fmt.Errorf("watching chat %s: %w", w.key, failed)
+	default:
+		w.outage.lost(time.Now(), failed)
+	}
+	return nil
 }
 
 func (w *watched) notify() {

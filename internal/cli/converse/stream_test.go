@@ -34,7 +34,7 @@ func TestStreamOfAStoredChatFillsTheScreen(t *testing.T) {
 	api, err := apiclient.New(control.Config, "test")
 	check.OK(t, err)
 	s := newScreen(t)
-	for e, err := range (cluster.APIServer{Client: api}).Follow(t.Context(), namespace, "triage", true, nil) {
+	for e, err := range (cluster.APIServer{Client: api}).Follow(t.Context(), namespace, "triage", true, func(error) {}) {
 		check.OK(t, err)
 		s.takes(e)
 		if e.Name == stream.EventStatus {

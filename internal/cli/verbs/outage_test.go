@@ -5,15 +5,18 @@ package verbs
 
 import (
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -97,6 +100,54 @@ func TestRunOutlivesOutageOfAPIServer(t *testing.T) {
 	api.restart(t, 1, "/chatmessages?fieldSelector=metadata.name")
 	p.answer(m, "because")
 	c.shows("because\n")
+}
+
+func TestRunReportsOutageOfAPIServerOnce(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	api := p.behindFrontend()
+	c := p.start("frontend", "", "run", "why?")
+	p.begin(p.asked("run-", "why?"))
+	eventually(t, "the message is watched", func() bool {
+		return api.has(&api.passed, 1, "/chatmessages?fieldSelector=metadata.name")
+	})
+	api.down.Store(true)
+	api.CloseClientConnections()
+	c.waitNote("▎[the API server is out of reach, and is asked again until it answers: ")
+	eventually(t, "the message was watched in vain for seconds", func() bool {
+		return api.has(&api.refused, 6, "/chatmessages?fieldSelector=metadata.name")
+	})
+	check.Equal(t, "reports", 1, strings.Count(c.errOut.String(), "out of reach"))
+	c.stop()
+	c.exits(exitStopped, "")
+}
+
+// allow sets what the person may do with chats, besides getting and creating them.
+func (p *person) allow(verbs ...string) {
+	p.t.Helper()
+	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
+	p.get(role)
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"},
+		Verbs: append(verbs, "get", "create", "delete")})
+	role.Rules[0].Resources = []string{"chatmessages"}
+	p.update(role)
+	for _, verb := range []string{"list", "watch"} {
+		eventually(p.t, "the rights of the person are known", func() bool {
+			return p.may(verb, "chats") == slices.Contains(verbs, verb)
+		})
+	}
+}
+
+func TestUnwatchableChatEndsWait(t *testing.T) {
+	t.Parallel()
+	for _, verbs := range [][]string{nil, {"list"}} {
+		t.Run(fmt.Sprint(verbs), func(t *testing.T) {
+			t.Parallel()
+			p := newPerson(t)
+			p.allow(verbs...)
+			p.run("run", "why?").exits(exitForbidden, "watching chat "+p.namespace+"/run-")
+		})
+	}
 }
 
 func TestRequestOutlivesOutageOfAPIServer(t *testing.T) {

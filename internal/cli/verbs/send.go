@@ -227,9 +227,12 @@ func followTurn(ctx context.Context, s *session, from cluster.Source, q question
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop(nil)
-	verdict := make(chan cluster.Verdict, 1)
+	verdict, lost := make(chan cluster.Verdict, 1), p.outOfReach
+	if _, same := from.(cluster.APIServer); same { // It reports the outage.
+		lost = func(error) {}
+	}
 	settle := func() {
-		v := s.AwaitVerdict(ctx, p.turn.Message, p.outOfReach)
+		v := s.AwaitVerdict(ctx, p.turn.Message, lost)
 		verdict <- v
 		if v.Committed { // The end of its turn is on its way.
 			_ = retry.Sleep(ctx, drain)
