@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,12 +48,17 @@ func (a *actuator) rejectAll(ctx context.Context, s *scope, todo *plan.Plan) err
 	return nil
 }
 
-// reject tells the author of a message why it is refused.
+// reject tells the author of a message why it is refused. A message that says that the chat has it is in a newer
+// status of the chat.
 func (a *actuator) reject(ctx context.Context, s *scope, rejection plan.Rejection) error {
 	chat := s.facts.Chat
 	message, err := readMessage(ctx, a.live, chat.Namespace, rejection.Message)
 	if err != nil || message == nil {
 		return err
+	}
+	if state := message.Status.State; state == v1beta1.MessageQueued || state == v1beta1.MessageCommitted {
+		return apierrors.NewConflict(v1beta1.GroupVersion.WithResource("chatmessages").GroupResource(), rejection.Message,
+			errors.New("another manager has taken it up"))
 	}
 	message.Status.State = v1beta1.MessageRejected
 	message.Status.ChatUID = string(chat.UID)

@@ -6,12 +6,15 @@ package chat
 import (
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -156,5 +159,17 @@ func TestMessageCreatedAgainIsAnswered(t *testing.T) {
 	tail, v := w.chat().Status.Internal.Tail, w.msg("v").Status
 	if len(tail) != 1 || tail[0].UID != "v-second" || v.State == v1beta1.MessageSuperseded {
 		t.Errorf("the tail is %+v, and v is %q", tail, v.State)
+	}
+}
+
+func TestTakenMessageIsNotRejectedFromStaleView(t *testing.T) {
+	for _, state := range []v1beta1.MessageState{v1beta1.MessageQueued, v1beta1.MessageCommitted} {
+		w := newWorld(t)
+		m := w.msg("u")
+		m.Status.State = state
+		check.OK(t, w.Direct.Status().Update(t.Context(), m))
+		s := &scope{facts: plan.Facts{Chat: w.chat(), Now: now}}
+		err := w.actuator.reject(t.Context(), s, plan.Rejection{Message: "u", Reason: v1beta1.ReasonQueueFull})
+		check.Equal(t, "conflict, state", []any{true, state}, []any{apierrors.IsConflict(err), w.msg("u").Status.State})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -133,6 +134,22 @@ func TestMessageReportsWaitWhileChatFamilyIsArchived(t *testing.T) {
 				t.Errorf("it is %q because of %q", st.State, reason)
 			}
 		})
+	}
+}
+
+func TestChatDecidesAboutMessageThatWasRejectedLate(t *testing.T) {
+	queued := answering()
+	queued.Status.Turn, queued.Status.Queue = nil, []v1beta1.QueuedMessage{{Name: "a"}}
+	for want, chat := range map[v1beta1.MessageState]*v1beta1.Chat{v1beta1.MessageCommitted: answering(),
+		v1beta1.MessageQueued: queued, v1beta1.MessageRejected: chattest.In("ns", chattest.Chat("c"))} {
+		rejected := asked()
+		rejected.Status = v1beta1.ChatMessageStatus{State: v1beta1.MessageRejected,
+			ObservedGeneration: rejected.Generation,
+			Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse,
+				Reason: string(v1beta1.ReasonQueueFull)}}}
+		s, r := begin(t, rejected, chat)
+		_, err := r.Reconcile(t.Context(), request("a"))
+		check.Equal(t, "error, state", []any{nil, want}, []any{err, fakeapi.Read(t, s, asked()).Status.State})
 	}
 }
 

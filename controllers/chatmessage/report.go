@@ -47,6 +47,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 // is not. What an old view of the chat says of a turn that is over counts for nothing.
 func settled(s *scope) bool {
 	st := &s.message.Status
+	if st.State == v1beta1.MessageRejected && st.HistoryVersion == 0 && isHeld(s) {
+		return false
+	}
 	if !s.message.Spec.IsNote() && !refused(s.message) && (s.commit != nil || s.outcome != nil) {
 		switch told := max(st.HistoryVersion, st.ResumedVersion); {
 		case s.version() < told:
@@ -56,6 +59,15 @@ func settled(s *scope) bool {
 		}
 	}
 	return conditions.MessageSettled(s.message)
+}
+
+// isHeld reports whether the chat has the message. Where two managers are at work for a moment, one can reject what the
+// other has taken up: the chat, of which each write is fenced, decides.
+func isHeld(s *scope) bool {
+	isQueued := s.chat != nil && slices.ContainsFunc(s.chat.Status.Queue, func(q v1beta1.QueuedMessage) bool {
+		return q.Name == s.message.Name
+	})
+	return isQueued || s.commit != nil || s.outcome != nil
 }
 
 // refused reports whether the message was rejected or superseded: no chat takes it up as it is. An old view of the chat
