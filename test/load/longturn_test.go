@@ -146,7 +146,7 @@ func checkMemory(t *testing.T, quarters [4]quarter, busy uint64) {
 	t.Helper()
 	first, last := quarters[0], quarters[3]
 	for i, q := range quarters {
-		t.Logf("steps %3d to %3d: at most %.1f MiB live between calls, %.1f ms of CPU a step", i*toolSteps/4+1,
+		t.Logf("steps %3d to %3d: at least %.1f MiB live between calls, %.1f ms of CPU a step", i*toolSteps/4+1,
 			(i+1)*toolSteps/4, mib(q.heap), float64(q.cpu.Microseconds())/1000)
 	}
 	t.Logf("last to first quarter: memory %.2f, CPU a step %.2f; at most %.1f MiB live during a call",

@@ -4,10 +4,12 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,7 +67,8 @@ func cpuTime() time.Duration {
 
 // quarter is a fourth of the steps.
 type quarter struct {
-	// heap is the largest live heap, in bytes; cpu the CPU time per step.
+	// heap is the smallest live heap, in bytes: what is live in any case. On a busy machine, requests and events of
+	// other goroutines add to others. cpu is the CPU time per step.
 	heap uint64
 	cpu  time.Duration
 }
@@ -76,9 +79,7 @@ func (m *meter) quarters() (out [4]quarter) {
 	n := len(m.samples) / len(out)
 	for q := range out {
 		part := m.samples[q*n : (q+1)*n]
-		for _, s := range part {
-			out[q].heap = max(out[q].heap, s.heap)
-		}
+		out[q].heap = slices.MinFunc(part, func(a, b sample) int { return cmp.Compare(a.heap, b.heap) }).heap
 		out[q].cpu = (part[n-1].cpu - part[0].cpu) / time.Duration(n-1)
 	}
 	return out
