@@ -191,7 +191,7 @@ func (b *backend) create(ctx context.Context, r *turn.Request, name string) (cha
 	if err := b.checkModel(ctx, r); err != nil {
 		return nil, false, err
 	}
-	adapted, err := b.newChat(ctx, r, name)
+	adapted, err := newChat(ctx, b.Client, r, name)
 	if err != nil {
 		return nil, false, err
 	}

@@ -12,16 +12,17 @@ import (
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // newChat is the chat that a request creates, as the classes of its namespace allow it. For a caller who may not list
 // them, the API server decides about the chat as it is.
-func (b *backend) newChat(ctx context.Context, r *turn.Request, name string) (*v1beta1.Chat, error) {
+func newChat(ctx context.Context, in *apiclient.Client, r *turn.Request, name string) (*v1beta1.Chat, error) {
 	chat := r.NewChat(name)
 	if chat.Spec.Retention == nil && chat.Spec.Limits == nil {
 		return chat, nil
 	}
-	classes, err := b.Client.Classes(r.Namespace).List(ctx, metav1.ListOptions{})
+	classes, err := in.Classes(r.Namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
 		return chat, nil
 	}

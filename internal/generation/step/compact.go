@@ -60,8 +60,8 @@ func (p *Performer) compact(ctx context.Context, messages []v1beta1.ChatMessage,
 }
 
 // cutSummary marks an incomplete summary. Its end is what matters most: what is under way and still open.
-const cutSummary = "\n\n[The summary ends here: it reached its limit of tokens. Its end may be missing: ask the user where " +
-	"something is unclear.]"
+const cutSummary = "\n\n[The summary ends here: it reached its limit of tokens. Its end may be missing: ask the user " +
+	"where something is unclear.]"
 
 func summaryError(t *models.Target, reason v1beta1.ErrorReason, problem string) Outcome {
 	return Failed(&v1beta1.GenerationError{

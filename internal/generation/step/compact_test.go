@@ -97,7 +97,8 @@ func TestImportedConversationIsSummarisedInParts(t *testing.T) {
 	summary := c.compact(v1beta1.CompactionContextTooLong)
 	check.Equal(t, "the outcome", `Completed: Text "Short."; Complete`, outline(summary))
 	check.Equal(t, "messages", 1, summary.Spec.Generation.Compaction.Messages)
-	check.InOrder(t, c.LastBody(), "first ", "left out", "Fine, first.", "third", "fourth ", "Fine, fourth.", "Write a summary")
+	check.InOrder(t, c.LastBody(), "first ", "left out", "Fine, first.", "third", "fourth ", "Fine, fourth.",
+		"Write a summary")
 }
 
 // shortContext refuses requests with more bytes, as a provider does whose tokens are shorter than expected.

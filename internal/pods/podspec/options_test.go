@@ -85,7 +85,7 @@ func TestInvalidOptionsAreRejectedByField(t *testing.T) {
 		"workspaces: {labels: {team: a b}}":                          "workspaces.labels: Invalid value",
 		"generation: {priorityClassName: system-node-critical}":      "generation.priorityClassName: Forbidden",
 		"generation: {resources: {limits: {memory: lots}}}":          "quantities must match",
-		"workspaces: {imagePullPolicy: always}": `workspaces.imagePullPolicy: Unsupported value: "always"`,
+		"workspaces: {imagePullPolicy: always}":                      `imagePullPolicy: Unsupported value: "always"`,
 		"generation: {imagePullSecrets: registry}":                   "cannot unmarshal",
 		"generation: {resources: {claims: [{name: gpu}]}}":           "generation.resources.claims: Forbidden",
 		"generation: {anyUser: true}":                                `unknown field "anyUser"`,
