@@ -57,6 +57,9 @@ var address = regexp.MustCompile(`(?i)https?://[^\s"'<>\\?#]+[?#][^\s"'<>\\]*`)
 // addresses takes the secrets out of the URLs in a text, such as the signature that gives access to a file. URLs
 // without secrets stay unchanged.
 func (r Redactor) addresses(text string) string {
+	if !strings.Contains(text, "://") { // The expression took most of the time of a recording.
+		return text
+	}
 	return address.ReplaceAllStringFunc(text, func(raw string) string {
 		clean := r.URL(raw)
 		_, fragment, _ := strings.Cut(raw, "#")
