@@ -7,13 +7,18 @@ package layers
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 const module = "parley.dev/parley/"
@@ -37,30 +42,35 @@ func under(path string, prefixes ...string) bool {
 
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps",
-		module+"...")
+	all, err := listed()
+	check.OK(t, err)
+	return all
+}
+
+// listed are the packages of the module. Each listing takes seconds.
+var listed = sync.OnceValues(func() (all []goPackage, err error) {
+	list := exec.CommandContext(context.Background(), "go", "list", "-json=ImportPath,Imports,Deps", module+"...")
 	list.Dir = "../.."
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
 	out, err := list.Output()
 	if err != nil {
-		t.Fatalf("listing packages: %v\n%s", err, stderr.String())
+		return nil, fmt.Errorf("listing packages: %w\n%s", err, stderr.String())
 	}
-	var all []goPackage
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p goPackage
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, fmt.Errorf("decoding what go list prints: %w", err)
 		}
 		all = append(all, p)
 	}
 	if len(all) < 20 {
-		t.Fatalf("found only %d packages", len(all))
+		return nil, fmt.Errorf("found only %d packages", len(all))
 	}
-	return all
-}
+	return all, nil
+})
 
 // rule forbids imports.
 type rule struct {
