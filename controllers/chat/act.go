@@ -48,8 +48,8 @@ func (a *actuator) rejectAll(ctx context.Context, s *scope, todo *plan.Plan) err
 	return nil
 }
 
-// reject tells the author of a message why it is refused. A message that says that the chat has it is in a newer
-// status of the chat.
+// reject tells the author of a message why it is refused. A conflict means that the message is queued or committed: the
+// chat was read before it accepted the message.
 func (a *actuator) reject(ctx context.Context, s *scope, rejection plan.Rejection) error {
 	chat := s.facts.Chat
 	message, err := readMessage(ctx, a.live, chat.Namespace, rejection.Message)
@@ -58,7 +58,7 @@ func (a *actuator) reject(ctx context.Context, s *scope, rejection plan.Rejectio
 	}
 	if state := message.Status.State; state == v1beta1.MessageQueued || state == v1beta1.MessageCommitted {
 		return apierrors.NewConflict(v1beta1.GroupVersion.WithResource("chatmessages").GroupResource(), rejection.Message,
-			errors.New("another manager has taken it up"))
+			errors.New("the chat has accepted it meanwhile"))
 	}
 	message.Status.State = v1beta1.MessageRejected
 	message.Status.ChatUID = string(chat.UID)

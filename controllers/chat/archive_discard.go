@@ -33,9 +33,8 @@ func (a *archiver) discard(ctx context.Context, chat *v1beta1.Chat) {
 	}
 }
 
-// discardStale removes what there is of the archive of a chat that is no longer to be archived. The status says until
-// then that there was an attempt, so that another process tries again after a crash. It returns when to try again; 0:
-// nothing is left.
+// discardStale removes what was written of the archive of a chat that continues. Until then the status reports the
+// attempt, so that another process tries again after a crash. It returns when to try again; 0: nothing is left.
 func (a *archiver) discardStale(ctx context.Context, chat *v1beta1.Chat) (again time.Duration) {
 	if a.store == nil {
 		return 0

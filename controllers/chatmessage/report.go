@@ -61,13 +61,15 @@ func settled(s *scope) bool {
 	return conditions.MessageSettled(s.message)
 }
 
-// isHeld reports whether the chat has the message. Where two managers are at work for a moment, one can reject what the
-// other has taken up: the chat, of which each write is fenced, decides.
+// isHeld reports whether the chat has the message. If two managers work for one chat for a moment, one can reject what
+// the other has accepted. The chat decides, because each of its writes is fenced.
 func isHeld(s *scope) bool {
-	isQueued := s.chat != nil && slices.ContainsFunc(s.chat.Status.Queue, func(q v1beta1.QueuedMessage) bool {
-		return q.Name == s.message.Name
-	})
-	return isQueued || s.commit != nil || s.outcome != nil
+	return s.chat != nil && placeInQueue(s) >= 0 || s.commit != nil || s.outcome != nil
+}
+
+// placeInQueue is the index of the message in the queue of its chat; -1: it is not queued.
+func placeInQueue(s *scope) int {
+	return slices.IndexFunc(s.chat.Status.Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == s.message.Name })
 }
 
 // refused reports whether the message was rejected or superseded: no chat takes it up as it is. An old view of the chat
@@ -79,7 +81,6 @@ func refused(m *v1beta1.ChatMessage) bool {
 // describe says where the message stands. It returns false while that is about to change: the chat will take the
 // message, or an edit of it, up at any moment.
 func describe(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
-	name := s.message.Name
 	if s.chat == nil {
 		st.State = v1beta1.MessagePending
 		return conditions.Working(v1beta1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+
@@ -92,7 +93,7 @@ func describe(st *v1beta1.ChatMessageStatus, s *scope) (conditions.Summary, bool
 	case s.message.Spec.Role == v1beta1.RoleTool:
 		return describeResults(st, s)
 	}
-	queued := slices.IndexFunc(chat.Queue, func(q v1beta1.QueuedMessage) bool { return q.Name == name })
+	queued := placeInQueue(s)
 	switch {
 	case queued >= 0:
 		st.State = v1beta1.MessageQueued

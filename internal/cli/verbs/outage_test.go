@@ -114,7 +114,7 @@ func TestRunReportsOutageOfAPIServerOnce(t *testing.T) {
 	api.down.Store(true)
 	api.CloseClientConnections()
 	c.waitNote("▎[the API server is out of reach, and is asked again until it answers: ")
-	eventually(t, "the message was watched in vain for seconds", func() bool {
+	eventually(t, "watching the message has failed for seconds", func() bool {
 		return api.has(&api.refused, 6, "/chatmessages?fieldSelector=metadata.name")
 	})
 	check.Equal(t, "reports", 1, strings.Count(c.errOut.String(), "out of reach"))
