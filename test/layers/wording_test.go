@@ -56,25 +56,43 @@ var unusual = []struct {
 
 // unusualIn describes the unusual words of a text, each with its line.
 func unusualIn(where int, text string) (all []string) {
-	for i, u := range unusual {
-		if u.where&where == 0 {
-			continue
-		}
-		for _, at := range expressions[i].FindAllStringIndex(text, -1) {
-			line := 1 + strings.Count(text[:at[0]], "\n")
-			all = append(all, fmt.Sprintf("line %d has %q: write %s", line, text[at[0]:at[1]], u.usual))
-		}
+	for _, at := range expressions[where].FindAllStringIndex(text, -1) {
+		line := 1 + strings.Count(text[:at[0]], "\n")
+		found := text[at[0]:at[1]]
+		all = append(all, fmt.Sprintf("line %d has %q: write %s", line, found, usualFor(found)))
 	}
 	return all
 }
 
-// expressions find the words of unusual, also where a line ends within them.
-var expressions = func() (all []*regexp.Regexp) {
+// usualFor is what to write in place of unusual words.
+func usualFor(words string) string {
 	for _, u := range unusual {
-		all = append(all, regexp.MustCompile(`(?i)\b(`+strings.ReplaceAll(u.word, " ", `\s+`)+`)\b`))
+		if expression(u.word).MatchString(words) {
+			return u.usual
+		}
+	}
+	return ""
+}
+
+// expressions find all unusual words of a place at once: one for each word takes ten times as long.
+var expressions = func() map[int]*regexp.Regexp {
+	all := map[int]*regexp.Regexp{}
+	for _, where := range []int{inPages, inAPI, inStrings} {
+		var words []string
+		for _, u := range unusual {
+			if u.where&where != 0 {
+				words = append(words, u.word)
+			}
+		}
+		all[where] = expression(strings.Join(words, "|"))
 	}
 	return all
 }()
+
+// expression finds the words, also where a line ends within them.
+func expression(words string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:` + strings.ReplaceAll(words, " ", `\s+`) + `)\b`)
+}
 
 func TestTextsAreInUsualWords(t *testing.T) {
 	for _, dir := range []string{"api", "client", "cmd", "controllers", "internal"} {
