@@ -186,6 +186,26 @@ func TestAnotherIncarnationIsRefusedAlsoAfterARestart(t *testing.T) {
 	closeEpisode(t, e)
 }
 
+// A relay that ends closes the connections that the generator keeps.
+func TestOpeningSurvivesClosedIdleConnection(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "r.sock")
+	local, err := relay.ListenLocal(socket)
+	check.OK(t, err)
+	var ended atomic.Bool
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if ended.CompareAndSwap(true, false) {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write([]byte("{}"))
+	})}
+	go func() { _ = server.Serve(local) }()
+	t.Cleanup(func() { _ = server.Close() })
+	client := publish.New(socket, "one", time.Now)
+	check.OK(t, client.Close(t.Context(), episode1))
+	ended.Store(true)
+	closeEpisode(t, open(t, client))
+}
+
 func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
 	s := startSidecar(t)
 	e := open(t, publish.New(s.Socket, "one", time.Now))
