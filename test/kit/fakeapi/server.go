@@ -13,12 +13,17 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
@@ -49,15 +54,24 @@ type Server struct {
 	created map[string]int
 }
 
+// converters know the fields that server-side apply merges. The fake client makes its own for each server, unless it is
+// given some.
+var converters = sync.OnceValue(func() []managedfields.TypeConverter {
+	return []managedfields.TypeConverter{applyconfigurations.NewTypeConverter(clientgoscheme.Scheme),
+		managedfields.NewDeducedTypeConverter()}
+})
+
 // New returns a server with the objects. Their statuses are there, too.
 func New(t testing.TB, objects ...client.Object) *Server {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme,
-		sandboxes.AddToScheme, pools.AddToScheme} {
+	// The fake client goes through all kinds at each write: all those of Kubernetes would take a third of a test's time.
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, networkingv1.AddToScheme,
+		v1beta1.AddToScheme, sandboxes.AddToScheme, pools.AddToScheme} {
 		check.OK(t, add(scheme))
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converters()...)
+	builder.WithObjects(objects...).WithStatusSubresource(
 		&v1beta1.Chat{}, &v1beta1.ChatMessage{}, &v1beta1.ChatModelConfig{}, &v1beta1.ToolApproval{},
 		&v1beta1.ChatQuota{}, &v1beta1.ClusterChatQuota{}, &v1beta1.Workspace{})
 	check.OK(t, index.Register(t.Context(), indexer{builder}))
