@@ -6,7 +6,6 @@ package machine
 import (
 	"iter"
 	"slices"
-	"sync"
 	"testing"
 )
 
@@ -70,14 +69,14 @@ type survey struct {
 	problems []string
 }
 
-// surveyed asks every question once, for all tests of this package.
-var surveyed = sync.OnceValue(func() *survey {
+// surveyed has asked every question, for all tests of this package.
+var surveyed = func() *survey {
 	sv := &survey{fired: map[firing]int{}, targets: map[cell]map[State]bool{}, reasons: map[Reason]bool{}}
 	for q := range questions() {
 		sv.ask(q)
 	}
 	return sv
-})
+}()
 
 func (sv *survey) ask(q question) {
 	t, refusal := Lookup(q.state, q.event, q.facts)
@@ -148,13 +147,13 @@ func rulePosition(r *Rule) int {
 }
 
 func TestExactlyOneRuleFiresPerPossibleEvent(t *testing.T) {
-	for _, p := range slices.Compact(slices.Sorted(slices.Values(surveyed().problems))) {
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(surveyed.problems))) {
 		t.Error(p)
 	}
 }
 
 func TestEveryEdgeOfEveryRuleCanFire(t *testing.T) {
-	sv := surveyed()
+	sv := surveyed
 	for i, r := range table {
 		for _, e := range r.Edges {
 			if sv.fired[firing{i, e}] == 0 {
@@ -171,19 +170,19 @@ func TestAnUndeclaredPairIsRefusedWhateverTheFacts(t *testing.T) {
 			declared[cell{e.From, r.Event}] = true
 		}
 	}
-	for c := range surveyed().targets {
+	for c := range surveyed.targets {
 		if !declared[c] {
 			t.Errorf("%s is possible in %s, but no rule says so", c.event, c.state)
 		}
 	}
-	if len(declared) != len(surveyed().targets) {
-		t.Errorf("%d pairs are declared, %d are possible", len(declared), len(surveyed().targets))
+	if len(declared) != len(surveyed.targets) {
+		t.Errorf("%d pairs are declared, %d are possible", len(declared), len(surveyed.targets))
 	}
 }
 
 func TestEveryReasonOfRefusalHappens(t *testing.T) {
 	for _, r := range Reasons() {
-		if !surveyed().reasons[r] {
+		if !surveyed.reasons[r] {
 			t.Errorf("nothing is ever refused with %s", r)
 		}
 	}
