@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/internal/approval"
 )
 
-// Silence is the idle timeout of a call: a minute. A call that waits for a command reports progress every 15 s, and
-// requests to a workspace that need not wait time out after 30 s.
+// Silence is the idle timeout of a call: a minute. A call that waits for a command reports progress every 15 s. A
+// request that a workspace does not answer may take longer: see TimedOut.
 const Silence = time.Minute
 
 var (
@@ -30,6 +30,10 @@ var (
 	errMayHaveRun = errors.New("the generation pod was restarted or lost when this call was due, so that it may have " +
 		"run or not: it is not made again by itself. Find out what it did before you repeat it")
 )
+
+// TimedOut reports whether the idle timeout has ended the call of ctx. The call may still return what it knows: a
+// result counts, and an error is replaced.
+func TimedOut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errSilent) }
 
 // Around observes a call, which run runs, once. Before that it may set how the call shows, asks and attaches.
 type Around func(ctx context.Context, call *Call, run func(context.Context) v1beta1.ToolResult) v1beta1.ToolResult
@@ -88,7 +92,7 @@ func (r *Registry) execute(ctx context.Context, call Call, exclusive string, exp
 	case err == nil:
 	case ctx.Err() == nil && errors.Is(err, ErrAsks):
 		return result, true
-	case errors.Is(context.Cause(ctx), errSilent):
+	case TimedOut(ctx):
 		err = errTimedOut
 	case ctx.Err() != nil:
 		err = errCutOff

@@ -62,6 +62,7 @@ func (t execute) Definition() tools.Definition {
 			Offered: offered, Result: executeResult{},
 			Errors: []string{
 				"A command that fails is no error: success is false, and exit_code says how it ended.",
+				"Nor is it one if the workspace stops answering while the command runs: the result names the process.",
 				"The workspace's image has no shell, the directory does not exist, or as many commands run as may.",
 			},
 			Limits: []string{
@@ -241,14 +242,21 @@ func (t execute) interrupted(
 	return t.result(ending, workspace, call, last, r)
 }
 
-// lost is the result of a command whose workspace became unreachable.
+// lost is the result of a command whose workspace became unreachable, or does not answer until the idle timeout of the
+// call. It names the process, so that the model does not start the command a second time.
 func (t execute) lost(
 	ctx context.Context, call tools.Call, p *protocol.Process, began time.Time, err error,
 ) (string, error) {
-	if ctx.Err() != nil {
+	problem := ""
+	switch {
+	case tools.TimedOut(ctx):
+		problem = fmt.Sprintf("the workspace has not answered for %s", tools.Silence)
+	case ctx.Err() != nil:
 		return "", ctx.Err()
+	default:
+		problem = Problem(ctx, err).Error()
 	}
-	r := executeResult{DurationMS: t.duration(p, began), Background: p.ID, Error: Problem(ctx, err).Error(),
+	r := executeResult{DurationMS: t.duration(p, began), Background: p.ID, Error: problem,
 		Note: fmt.Sprintf("The command was started as process %s and may still run. %s", p.ID, nextSteps)}
 	if errors.Is(err, client.ErrGone) {
 		r.Background, r.Error = "", "the workspace's pod was lost while the command ran, and what became of it is not known"

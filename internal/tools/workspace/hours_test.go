@@ -5,12 +5,14 @@ package workspace
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/tools"
@@ -132,4 +134,24 @@ func TestLostPodReportsUnknownOutcome(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestCommandOfASilentWorkspaceKeepsItsProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := inHours(t, func(o *client.Options) { o.Gone = func(context.Context) bool { return false } })
+		b.agent.Run = untilEnded
+		b.agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
+			isWait := strings.Contains(r.URL.RawQuery, "wait=")
+			if isWait {
+				<-r.Context().Done()
+			}
+			return isWait
+		}
+		calls := []v1beta1.ToolCall{{ID: "call_1", Name: "execute", Input: `{"command":"make deploy","timeout":600}`}}
+		results := tools.NewRegistry(b.tools["execute"]).Execute(t.Context(), &tools.Batch{Chat: b.chat, Calls: calls}, nil)
+		var got map[string]any
+		check.OK(t, json.Unmarshal([]byte(results[0].Output), &got))
+		fields(t, got, map[string]any{"success": false, "background_process_id": "p1",
+			"error": "the workspace has not answered for 1m0s", "note": containing("may still run")})
+	})
 }
