@@ -92,7 +92,9 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 		Chat: a.chat, Fence: a.fence, Observed: a.observed, Log: a.log, CommandsRefused: a.commandsRefused,
 		BeforeReply: func(t *models.Target, messages []v1beta1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
 	})
-	performer.Prepare(working)
+	if a.settleErr == nil { // Otherwise it is not known which servers the chat may use.
+		performer.Prepare(working)
+	}
 	load := sync.OnceValues(func() ([]v1beta1.ChatMessage, error) { return a.load(ctx) })
 	go func() { _, _ = load() }() // while the relay opens the episode
 	opening, cancel := context.WithTimeout(ctx, relayTimeout)

@@ -6,6 +6,9 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +21,8 @@ import (
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/chattest"
@@ -234,15 +239,25 @@ func TestClassesOfTheChatShapeTheCall(t *testing.T) {
 
 func TestNothingIsDoneWithoutTheChatsClass(t *testing.T) {
 	t.Parallel()
-	p := startPod(t, modelserver.Script{}, nil)
-	c := p.newChat("orphaned", nil)
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(server.Close)
+	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) {
+		o.MCP = mcp.New(mcp.Options{HTTP: httpguard.Settings{Loopback: true}.Client, Log: o.Log, Now: o.Now})
+	})
+	c := p.newChat("orphaned", func(s *v1beta1.ChatSpec) {
+		s.MCPServers = []v1beta1.MCPServer{{Name: "s", URL: server.URL}}
+	})
 	class := c.has("gone", func(*v1beta1.ChatClassSpec) {})
 	check.OK(t, cluster.Client.Delete(t.Context(), class, client.Preconditions{UID: &class.UID}))
 	c.write(func(s *v1beta1.ChatStatus) { s.ChatClass.Generation++ }) // Also where the watch has not told yet.
 	c.ask("orphaned-1", "hello")
 	e := c.ended("Failed ChatClassNotFound").Spec.Generation.Error
 	check.Equal(t, "the error", []any{"ChatClass gone no longer exists", true}, []any{e.Message, e.Retryable})
-	check.Equal(t, "calls", 0, len(p.models.Requests()))
+	check.Equal(t, "calls of models and servers", []int{0, 0}, []int{len(p.models.Requests()), int(asked.Load())})
 }
 
 // doing is a tool of that name that does nothing.
