@@ -199,6 +199,7 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1beta1.ChatMess
 		return ok
 	}
 	switch {
+	case Interrupted(ctx) && registry.Conflict(b.Calls) != "": // None has run. Without the others, one might run now.
 	case Interrupted(ctx):
 		b.Calls = slices.DeleteFunc(b.Calls, func(call v1beta1.ToolCall) bool {
 			return !hasResult(call) && !registry.Traits(call.Name).Repeatable

@@ -162,15 +162,19 @@ func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 			calls: []string{"again", "once"}, interrupted: true, kind: v1beta1.OutcomeInterrupted, want: []string{"ended"},
 			made: "1",
 		},
+		"the chat was interrupted, and the calls are in conflict": {
+			calls: []string{"stop", "once"}, interrupted: true, kind: v1beta1.OutcomeInterrupted,
+			want: []string{"error: the call was interrupted", "error: the call was interrupted"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			again, once, alone := again("again"), &counting{name: "once"}, alone("alone")
+			again, once, alone, stop := again("again"), &counting{name: "once"}, alone("alone"), deciding("stop")
 			ctx, interrupt := context.WithCancelCause(t.Context())
 			defer interrupt(nil)
 			if c.interrupted {
 				interrupt(ErrInterrupted)
 			}
-			o := performer(again, once, alone).Resume(ctx, replied(c.calls...), ended(c.ended...))
+			o := performer(again, once, alone, stop).Resume(ctx, replied(c.calls...), ended(c.ended...))
 			got := outputs(o)
 			check.Equal(t, "kind, results", []any{c.kind, len(c.want)}, []any{o.Kind, len(got)})
 			for i := range got {
@@ -181,7 +185,10 @@ func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 				want = chatUID + ".7." + c.made
 			}
 			check.Equal(t, "made again", want, strings.Join(again.keys, " "))
-			check.Equal(t, "calls were made twice", 0, len(once.keys)+len(alone.keys))
+			check.Equal(t, "calls were made twice", 0, len(once.keys)+len(alone.keys)+len(stop.keys))
+			if o.Content.Workspace != nil {
+				t.Errorf("the workspace changes: %+v", o.Content.Workspace)
+			}
 		})
 	}
 }
