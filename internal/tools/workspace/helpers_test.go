@@ -43,6 +43,8 @@ type bench struct {
 	calls int
 	// alive is told that a call is at work.
 	alive func()
+	// again is whether calls may have been made before.
+	again bool
 
 	mu    sync.Mutex
 	shown []string
@@ -108,7 +110,7 @@ func (b *bench) call(tool, input string) (map[string]any, error) {
 	b.t.Helper()
 	text, err := b.tools[tool].Run(b.ctx, tools.Call{
 		ToolCall: v1beta1.ToolCall{ID: "call_1", Input: input}, Key: b.key(),
-		Chat: b.chat, Alive: b.alive, Show: func(piece string) {
+		Chat: b.chat, Again: b.again, Alive: b.alive, Show: func(piece string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.shown, b.shownAt = append(b.shown, piece), append(b.shownAt, time.Now())

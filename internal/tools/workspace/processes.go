@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
+	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -176,7 +177,11 @@ func (t processSignal) Definition() tools.Definition {
 		Reference: tools.Reference{
 			Offered: offered, Result: processSignalResult{},
 			Errors: []string{"There is no such process. One that has ended is no error: the note says so."},
-			Limits: []string{fmt.Sprintf("The call waits %d s for the process to end.", int(signalWait.Seconds()))},
+			Limits: []string{
+				fmt.Sprintf("The call waits %d s for the process to end.", int(signalWait.Seconds())),
+				"After a restart of the generation pod an interrupt is not sent again, which could end the process without " +
+					"cleaning up: the note says that it may have been sent.",
+			},
 		},
 	}
 }
@@ -190,12 +195,7 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 	if err != nil {
 		return "", err
 	}
-	note := ""
-	p, err := workspace.Signal(ctx, args.ID, args.Signal)
-	if isCode(err, protocol.NotRunning) {
-		note = "It had ended before."
-		p, err = workspace.Process(ctx, args.ID)
-	}
+	p, note, err := sendSignal(ctx, workspace, call, args.ID, args.Signal)
 	if err == nil {
 		p, err = t.awaitProcess(ctx, workspace, call, p, signalWait, p.OutputBytes)
 	}
@@ -205,7 +205,7 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	if p.State == protocol.Running {
+	if p.State == protocol.Running && note == "" {
 		note = "It has not ended yet: process_output waits for that, and the signal kill ends it."
 	}
 	result := processSignalResult{
@@ -213,4 +213,24 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 		Note: joinNotes(note, descendantsNote(p), p.Note),
 	}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })
+}
+
+// unknownInterrupt is the note about an interrupt that is not sent a second time.
+const unknownInterrupt = "The generation pod was restarted when the interrupt was due, so that it may have been sent " +
+	"or not: it is not sent again by itself. Call again if it is still needed."
+
+// sendSignal sends a signal, and returns the process after it with a note for the model. The second interrupt ends many
+// programs at once, so that a repeated call sends none.
+func sendSignal(ctx context.Context, workspace *client.Client, call tools.Call, id string, signal protocol.Signal) (
+	p *protocol.Process, note string, err error) {
+	if call.Again && signal == protocol.Interrupt {
+		p, err = workspace.Process(ctx, id)
+		return p, unknownInterrupt, err
+	}
+	p, err = workspace.Signal(ctx, id, signal)
+	if isCode(err, protocol.NotRunning) {
+		note = "It had ended before."
+		p, err = workspace.Process(ctx, id)
+	}
+	return p, note, err
 }

@@ -139,3 +139,22 @@ func TestASignalIsSentAndItsEffectTold(t *testing.T) {
 		})
 	}
 }
+
+func TestRepeatedCallSendsNoSecondInterrupt(t *testing.T) {
+	for signal, c := range map[protocol.Signal]struct {
+		sent int
+		note string
+	}{
+		protocol.Interrupt: {0, "it may have been sent or not"}, protocol.Terminate: {1, "It has not ended yet"},
+	} {
+		t.Run(string(signal), func(t *testing.T) {
+			b := newBench(t)
+			b.agent.Run = func(*fakeworkspace.Process) {}
+			p := b.agent.Begin("other", "serve")
+			b.again = true
+			got := b.good("process_signal", fmt.Sprintf(`{"process_id":"p1","signal":%q}`, signal))
+			fields(t, got, map[string]any{"state": "running", "note": containing(c.note)})
+			check.Equal(t, "signals", c.sent, len(p.Signals))
+		})
+	}
+}
