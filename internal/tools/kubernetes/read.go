@@ -72,7 +72,8 @@ var describeDefinition = tools.Definition{
 	InputSchema: getDefinition.InputSchema,
 	Traits:      reading,
 	Reference: tools.Reference{Offered: offered, Result: describeResult{},
-		Limits: []string{fmt.Sprintf("At most %d events and %d pods.", describedEvents, describedPods)}},
+		Limits: []string{fmt.Sprintf("At most %d events and %d pods, which take at most a quarter of the result each.",
+			describedEvents, describedPods)}},
 }
 
 // describe does not use kubectl's library, which would add 19 MB to the program and 13 MB to the memory of each
@@ -95,16 +96,30 @@ func describe(ctx context.Context, a *access, args objectArguments) (string, err
 	namespace, selector := eventsAbout(t)
 	all, _, err := a.events(ctx, namespace, selector)
 	note("events", err)
-	result.Events = append(result.Events, all[:min(describedEvents, len(all))]...)
-	result.Pods, err = a.selectedPods(ctx, object)
+	pods, err := a.selectedPods(ctx, object)
 	note("pods", err)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
+	// The model cannot ask for fewer of them. The object has the rest of the result.
+	room := tools.ResultLimitOf(a.call.Chat) / 4
+	result.Events = append(result.Events, all[:min(describedEvents, fittingEvents(all, room))]...)
+	result.Pods = tools.Truncate(pods, room)
 	return a.fitYAML(object, func(text string) any {
 		result.Object = text
 		return result
 	})
+}
+
+// fittingEvents is how many of the first events have so many bytes as JSON at most.
+func fittingEvents(all []eventLine, room int) int {
+	for i := range all {
+		text, err := tools.Encode(all[i])
+		if room -= len(text) + 1; err != nil || room < 0 {
+			return i
+		}
+	}
+	return len(all)
 }
 
 var podKind = &kubeapi.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods",

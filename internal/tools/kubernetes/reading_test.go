@@ -260,6 +260,30 @@ func TestDescribeReturnsObjectEventsAndPods(t *testing.T) {
 	check.InOrder(t, got.Notes[0], "events: ", "cannot list")
 }
 
+func TestDescriptionFitsASmallContext(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "", reads("apps", "deployments"), reads("", "pods", "events"))
+	s.chat.Status.Context = &v1beta1.ContextStatus{Limit: 8192}
+	s.create(s.deployment("web", 1))
+	for i := range describedPods {
+		pod := &corev1.Pod{ObjectMeta: s.meta(fmt.Sprintf("web-%d-%s", i, strings.Repeat("x", 200))),
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "m", Image: "x"}}}}
+		pod.Labels = map[string]string{"app": "web"}
+		s.create(pod)
+	}
+	for i := range describedEvents {
+		s.create(&corev1.Event{ObjectMeta: s.meta(fmt.Sprint("e", i)), Message: strings.Repeat("long ", 200),
+			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: s.ns, Name: "web"}})
+	}
+	var got describeResult
+	s.must("k8s_describe", `{"resource":"deploy","name":"web"}`, &got)
+	check.Contains(t, got.Object, "replicas: 1")
+	check.Contains(t, got.Pods, "web-0-", "bytes left out")
+	if n := len(got.Events); n == 0 || n == describedEvents {
+		t.Errorf("%d events are shown", n)
+	}
+}
+
 func TestALargeObjectIsCut(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "", reads("", "configmaps"))
