@@ -62,9 +62,9 @@ func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	content, err := workspace.Content(ctx, args.Path, protocol.MaxFileBytes)
+	content, err := workspace.Content(ctx, args.Path, maxAttached)
 	switch {
-	case isCode(err, protocol.TooLarge) || len(content) > maxAttached:
+	case isCode(err, protocol.TooLarge):
 		return "", fmt.Errorf("%.200q is too large: a file may have %d KiB", args.Path, maxAttached>>10)
 	case err != nil:
 		return "", Problem(ctx, err)

@@ -6,6 +6,7 @@ package workspace
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -124,6 +125,25 @@ func TestReadFileRejectsNonTextWithHint(t *testing.T) {
 			return nil, &protocol.Error{Code: protocol.NotText, Message: "it has bytes that are no UTF-8"}
 		}
 		check.Equal(t, "error", want, b.fail("read_file", `{"path":`+quote(file)+`}`))
+	}
+}
+
+func TestFileTooLargeToAttachIsNotRead(t *testing.T) {
+	b := newBench(t)
+	piece, sent, refused := make([]byte, 64<<10), 0, false
+	ended := make(chan struct{})
+	b.agent.Before = func(w http.ResponseWriter, _ *http.Request) bool {
+		defer close(ended)
+		for ; sent < protocol.MaxFileBytes && !refused; sent += len(piece) {
+			_, err := w.Write(piece)
+			refused = err != nil
+		}
+		return true
+	}
+	check.Equal(t, "error", `"core" is too large: a file may have 512 KiB`, b.fail("attach_file", `{"path":"core"}`))
+	<-ended
+	if !refused {
+		t.Errorf("all %d bytes of the file were read", sent)
 	}
 }
 
