@@ -5,6 +5,7 @@
 package podstate
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 // Grace is how long a generation pod may be not Ready before its attempts count as lost: 10 s, and as long again once
 // the kubelet has restarted its generator. That reports its lost attempts itself.
 const Grace = 10 * time.Second
+
+// SidecarGrace is how long a generation pod may be not Ready while its generator is: a minute. Another container, such
+// as the relay, restarts meanwhile, for which the kubelet may pause and whose probes it delays.
+const SidecarGrace = time.Minute
 
 // DefaultStart is how long a generation pod may take until it is ready for the first time: two minutes. One that takes
 // longer lacks something (an image, a node, a volume), which another pod may not.
@@ -68,8 +73,8 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 		}
 		since = until
 	}
-	if down := now.Sub(since); down < Grace {
-		return State{LostIn: Grace - down}
+	if left := graceOf(pod) - now.Sub(since); left > 0 {
+		return State{LostIn: left}
 	}
 	return State{Lost: true, By: firstTrouble(pod)}
 }
@@ -89,16 +94,34 @@ func unreadySince(pod *corev1.Pod, ready *corev1.PodCondition, undisturbed time.
 // restartedAt is when the generator crashed, or runs again since; zero if it never crashed. A pod that was not ready
 // yet when it crashed has been unready since its creation, which says nothing of how long the restart takes.
 func restartedAt(pod *corev1.Pod) (at time.Time) {
-	for i := range pod.Status.ContainerStatuses {
-		c := &pod.Status.ContainerStatuses[i]
-		if crash := c.LastTerminationState.Terminated; c.Name == "generator" && crash != nil {
-			at = crash.FinishedAt.Time
-			if c.State.Running != nil {
-				at = latest(at, c.State.Running.StartedAt.Time)
-			}
+	if c := generatorOf(pod); c.LastTerminationState.Terminated != nil {
+		at = c.LastTerminationState.Terminated.FinishedAt.Time
+		if c.State.Running != nil {
+			at = latest(at, c.State.Running.StartedAt.Time)
 		}
 	}
 	return at
+}
+
+// generatorOf is the status of the generator's container; empty if there is none yet.
+func generatorOf(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.Name == "generator" {
+			return c
+		}
+	}
+	return &corev1.ContainerStatus{}
+}
+
+// graceOf is SidecarGrace if only another container keeps the pod from being ready, else Grace. If the node is lost,
+// the containers stay as its kubelet last reported them, and only the pod is not Ready.
+func graceOf(pod *corev1.Pod) time.Duration {
+	containers := Condition(pod, corev1.ContainersReady)
+	if pod.DeletionTimestamp.IsZero() && generatorOf(pod).Ready && containers != nil &&
+		containers.Status == corev1.ConditionFalse {
+		return SidecarGrace
+	}
+	return Grace
 }
 
 func latest(a, b time.Time) time.Time {
@@ -156,30 +179,20 @@ const firstReady = time.Minute
 
 // starting says what the pod waits for before it is ready for the first time; empty if it was, or should be by now.
 func starting(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			c := &statuses[i]
-			if c.RestartCount > 0 {
-				return ""
-			}
-			if c.Name == "generator" && c.Started != nil && *c.Started {
-				return gettingReady(c, ready, now)
-			}
-			if trouble := trouble(c); trouble != "" {
-				return trouble
-			}
-		}
+	generator := generatorOf(pod)
+	switch {
+	case generator.RestartCount > 0:
+		return ""
+	case generator.Started != nil && *generator.Started:
+		return gettingReady(pod, ready, now)
 	}
-	if unscheduled := unscheduled(pod); unscheduled != "" {
-		return unscheduled
-	}
-	return "containers are being created"
+	return cmp.Or(Trouble(pod), "containers are being created")
 }
 
 // gettingReady says that the generator runs and the kubelet has not yet found the pod ready. A pod that was ready and
 // is no longer has changed since its generator started.
-func gettingReady(generator *corev1.ContainerStatus, ready *corev1.PodCondition, now time.Time) string {
-	running := generator.State.Running
+func gettingReady(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string {
+	running := generatorOf(pod).State.Running
 	if running == nil || ready == nil || ready.LastTransitionTime.After(running.StartedAt.Time) ||
 		now.Sub(running.StartedAt.Time) > firstReady {
 		return ""

@@ -53,6 +53,26 @@ func crashed(ago, up time.Duration) func(*corev1.Pod) {
 	}
 }
 
+// sidecar is another container that is not ready, while the generator is: trouble says why it waits, if it does.
+func sidecar(restarts int32, trouble string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		c := corev1.ContainerStatus{Name: "relay", RestartCount: restarts}
+		if trouble != "" {
+			c.State.Waiting = &corev1.ContainerStateWaiting{Reason: trouble, Message: "why"}
+		}
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, c)
+		p.Status.Conditions = append(p.Status.Conditions,
+			corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse})
+	}
+}
+
+// works is a generator that is ready.
+func works(p *corev1.Pod) {
+	generator(true, 0, "")(p)
+	p.Status.ContainerStatuses[0].Ready = true
+	running(time.Hour)(p)
+}
+
 var terms = Terms{Start: DefaultStart, Template: "new"}
 
 func created(ago time.Duration) func(*corev1.Pod) {
@@ -107,6 +127,16 @@ func TestStateOfAPod(t *testing.T) {
 			ready(corev1.ConditionFalse, 11*time.Second)}, State{LostIn: 5 * time.Second}},
 		"was restarted and does not get ready": {[]func(*corev1.Pod){crashed(12*time.Second, 10*time.Second),
 			ready(corev1.ConditionFalse, 20*time.Second)}, State{Lost: true}},
+		"its relay was restarted": {[]func(*corev1.Pod){works, sidecar(1, ""), ready(corev1.ConditionFalse, 12*time.Second)},
+			State{LostIn: 48 * time.Second}},
+		"its relay does not get ready": {[]func(*corev1.Pod){works, sidecar(3, "CrashLoopBackOff"),
+			ready(corev1.ConditionFalse, time.Minute)}, State{Lost: true, By: "container relay: CrashLoopBackOff why"}},
+		"its relay was restarted and it is being removed": {[]func(*corev1.Pod){works, sidecar(1, ""),
+			ready(corev1.ConditionFalse, 50*time.Second), deleted(41 * time.Second)}, State{Lost: true}},
+		"its node is lost": {[]func(*corev1.Pod){works, ready(corev1.ConditionFalse, 11*time.Second)}, State{Lost: true}},
+		"waits for a relay that crashes": {[]func(*corev1.Pod){sidecar(1, "CrashLoopBackOff"),
+			ready(corev1.ConditionFalse, 20*time.Second)},
+			State{Starting: "container relay: CrashLoopBackOff why", LostIn: time.Minute}},
 		"has failed": {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, State{Lost: true}},
 		"was evicted": {[]func(*corev1.Pod){func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
