@@ -27,8 +27,9 @@ import (
 const (
 	// DefaultEpisodeBytes is how much encoded JSON one episode keeps; frames beyond it are dropped and counted.
 	DefaultEpisodeBytes = 1 << 20
-	// DefaultTotalBytes is how much all episodes keep together; the oldest closed one is evicted first.
-	DefaultTotalBytes = 256 << 20
+	// DefaultTotalBytes is how much all episodes keep together; the oldest closed one is evicted first. Their memory is up
+	// to two fifths more, and all has to fit into the limit of the relay's container.
+	DefaultTotalBytes = 192 << 20
 	// keepClosed is how long a closed episode is kept for late subscribers.
 	keepClosed = 15 * time.Second
 	// abandonedAfter is how long an open episode without a writer is kept. It is longer than the ten minutes of silence

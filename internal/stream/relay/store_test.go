@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -221,6 +222,37 @@ func TestTheOldestClosedEpisodeMakesRoom(t *testing.T) {
 	if s.Dropped() != 2 || s.Size() != 3*n {
 		t.Errorf("dropped %d with size %d, want 2 and %d", s.Dropped(), s.Size(), 3*n)
 	}
+}
+
+// TestFullStoreFitsIntoTheRelaysMemory fills a sixteenth of a store with episodes of as many chats as a pod may have
+// for a moment.
+func TestFullStoreFitsIntoTheRelaysMemory(t *testing.T) {
+	const (
+		share    = 16
+		episodes = 300 / share
+		// memory is what Go may use of the memory limit of the relay's container, 384 MiB; a subscriber takes 30 KiB of it.
+		memory = 384<<20*9/10 - DefaultMaxStreams*30<<10
+	)
+	live := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	s, before := newTestStore(t, Options{TotalBytes: DefaultTotalBytes / share}), live()
+	writers := make([]*Writer, episodes)
+	for i := range writers {
+		writers[i] = openWriter(t, s, fence.Fence{ChatUID: fmt.Sprint("chat-", i)})
+	}
+	for seq := int64(1); s.Dropped() == 0; seq++ {
+		for _, w := range writers {
+			check.OK(t, w.Append(seq, line(seq)))
+		}
+	}
+	if used := (live() - before) * share; used > memory {
+		t.Errorf("it takes %d MiB, and there are %d", used>>20, memory>>20)
+	}
+	runtime.KeepAlive(s)
 }
 
 func TestClosedEpisodesAreKeptForLateSubscribers(t *testing.T) {
