@@ -106,7 +106,11 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 		since = now
 		r.idleSince[key] = now
 	}
-	return max(0, untilLost(state, since.Add(keep).Sub(now))), nil
+	wait := untilLost(state, since.Add(keep).Sub(now))
+	if state.Lost { // Until then, it holds its replacement back.
+		wait = max(wait, pod.CreationTimestamp.Add(replaceAfter).Sub(now))
+	}
+	return max(0, wait), nil
 }
 
 // untilLost limits a wait to the time until the pod is lost: then its chats leave it, and a spare one is replaced.

@@ -85,12 +85,12 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	}
 }
 
-// grow creates a pod that has room, unless one is starting by now. No chat waits for it, so its failure holds none, and
-// the next chat tries again.
+// grow creates a pod that has room, unless one is starting by now, or was just rejected. No chat waits for it, so its
+// failure holds none, and the next chat tries again.
 func (p *Pool) grow(ctx context.Context, settings podspec.Settings, want placement.Want) {
 	_, err, _ := p.flights.Do(settings.Namespace, func() (any, error) {
 		pods, err := p.pods(ctx, settings.Namespace, want.Template)
-		if err != nil || p.Ledger.Room(settings.Namespace, pods, want) > 0 {
+		if err != nil || p.Ledger.Room(settings.Namespace, pods, want) > 0 || p.replacesIn(pods) > 0 {
 			return nil, err
 		}
 		_, err = p.create(ctx, settings, "")

@@ -67,6 +67,7 @@ func TestIdlePodIsRemovedAfterItsIdleTime(t *testing.T) {
 		"of these settings":      {working(), "", time.Minute, false},
 		"of earlier settings":    {working(ofOldTemplate), "", 0, true},
 		"that can work no more":  {working(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "", 0, true},
+		"that was just rejected": {working(rejected), "", 6 * time.Second, false},
 		"that was just given":    {working(ofOldTemplate), "ns/c", time.Second, false},
 		"that does not start":    {working(starting), "", 20 * time.Second, false},
 		"that is none of ours":   {working(func(p *corev1.Pod) { p.Labels = nil }), "", 0, false},
@@ -90,6 +91,12 @@ func TestIdlePodIsRemovedAfterItsIdleTime(t *testing.T) {
 func starting(p *corev1.Pod) {
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	p.CreationTimestamp = metav1.NewTime(now.Add(20*time.Second - time.Hour))
+}
+
+// rejected was created four seconds ago, and its kubelet does not run it.
+func rejected(p *corev1.Pod) {
+	p.CreationTimestamp = metav1.NewTime(now.Add(-4 * time.Second))
+	p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "NodeShutdown"}
 }
 
 func deleting(p *corev1.Pod) {
@@ -208,6 +215,16 @@ func TestFailedGrowthKeepsSurgingChats(t *testing.T) {
 		if name, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{}); err != nil || name != "pod" {
 			t.Errorf("got %q, %v", name, err)
 		}
+	}
+}
+
+func TestRejectedPodHoldsFurtherGrowthBack(t *testing.T) {
+	s, r := begin(t, working(), working(rejected, func(p *corev1.Pod) { p.Name = "next" }))
+	r.Pool.Ledger.Book("ns/other", "pod")
+	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
+	name, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{})
+	if err != nil || name != "pod" || len(s.Writes()) != 0 {
+		t.Errorf("got %q, %v after %v", name, err, s.Writes())
 	}
 }
 

@@ -61,13 +61,13 @@ func (s *Spares) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err != nil || class == nil {
 		return ctrl.Result{}, err
 	}
-	err = s.Pool.keep(ctx, req.Name, int(class.Spec.SpareGenerationPods))
+	again, err := s.Pool.keep(ctx, req.Name, int(class.Spec.SpareGenerationPods))
 	if refused, ok := errors.AsType[*placement.RefusedError](err); ok {
 		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1beta1.EventGenerationPodRejected),
 			string(v1beta1.EventActionGenerate), "The API server refuses a spare generation pod: %s", refused.Words)
 		return ctrl.Result{RequeueAfter: max(refused.Until.Sub(s.Pool.Now()), time.Millisecond)}, nil
 	}
-	return ctrl.Result{}, err
+	return ctrl.Result{RequeueAfter: again}, err
 }
 
 // spareClass is the ChatClass that asks for spare pods in the namespace; nil if none does.
@@ -82,17 +82,35 @@ func spareClass(ctx context.Context, reader client.Reader, namespace string) (*v
 	return nil, nil
 }
 
-// keep creates a pod in the namespace if fewer than the spare pods have room for chats.
-func (p *Pool) keep(ctx context.Context, namespace string, spares int) error {
-	_, err, _ := p.flights.Do(namespace, func() (any, error) {
+// keep creates a pod in the namespace if fewer than the spare pods have room for chats. It returns when to look again;
+// zero: an event tells.
+func (p *Pool) keep(ctx context.Context, namespace string, spares int) (again time.Duration, err error) {
+	_, err, _ = p.flights.Do(namespace, func() (any, error) {
 		settings, room, err := p.room(ctx, namespace)
 		if err != nil || room >= spares {
 			return nil, err
 		}
-		_, err = p.create(ctx, settings, "")
+		pods, err := p.pods(ctx, namespace, settings.Hash())
+		if again = p.replacesIn(pods); err == nil && again == 0 {
+			_, err = p.create(ctx, settings, "")
+		}
 		return nil, err
 	})
-	return err
+	return again, err
+}
+
+// replaceAfter is how long after its creation a pod is replaced at the earliest: a kubelet that rejects one, such as
+// while its node shuts down, rejects the next one, too.
+const replaceAfter = 10 * time.Second
+
+// replacesIn is how long one of the pods that was just created, and cannot work, is not replaced yet.
+func (p *Pool) replacesIn(pods []placement.Pod) (left time.Duration) {
+	for _, pod := range pods {
+		if !pod.Usable {
+			left = max(left, pod.Created.Add(replaceAfter).Sub(p.Now()))
+		}
+	}
+	return left
 }
 
 // room counts the namespace's pods with room for chats, and returns its settings.

@@ -127,6 +127,19 @@ func TestFillingLastPodTriggersSparePodCheck(t *testing.T) {
 	}
 }
 
+func TestRejectedSparePodIsReplacedAfterAPause(t *testing.T) {
+	s, r, spares := beginSpares(t, asks(1), working(rejected))
+	result, err := spares.Reconcile(t.Context(), ofNamespace)
+	if err != nil || result.RequeueAfter != 6*time.Second || len(s.Writes()) != 0 {
+		t.Fatalf("got %v, %v after %v", result, err, s.Writes())
+	}
+	r.Pool.Now = func() time.Time { return now.Add(6 * time.Second) }
+	result, err = spares.Reconcile(t.Context(), ofNamespace)
+	if err != nil || !result.IsZero() || len(s.Writes()) != 1 {
+		t.Errorf("got %v, %v after %v", result, err, s.Writes())
+	}
+}
+
 func TestRefusedSparePodsAreReportedByEvent(t *testing.T) {
 	s, _, spares := beginSpares(t, asks(1))
 	recorder := events.NewFakeRecorder(8)

@@ -234,6 +234,9 @@ func TestLife(t *testing.T) {
 		"its pod was ready a minute ago: it is replaced": {
 			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionUnknown, time.Minute))},
 			replaces("replaced")},
+		"its kubelet has just rejected its pod: the next one comes after a pause": {
+			Facts{Workspace: workspace(), Pod: pod(4*time.Second, ended)},
+			starts(v1beta1.ReasonPodLost, "low on memory", 6*time.Second)},
 		"its pod ended: it is replaced": {
 			Facts{Workspace: workspace(), Pod: pod(time.Hour, ended)},
 			replaces("Evicted: low on memory")},

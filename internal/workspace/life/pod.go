@@ -19,8 +19,7 @@ func superviseOwn(f *Facts) Plan {
 		return superviseCopy(f)
 	}
 	if f.hasEnded() {
-		return working(RemovePod, v1beta1.WorkspacePhaseStopping, v1beta1.ReasonPodLost,
-			"its pod ended and is replaced: "+podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message))
+		return replaceEnded(f)
 	}
 	p, lost := observe(f)
 	if lost != "" && p.After <= 0 {
@@ -28,6 +27,16 @@ func superviseOwn(f *Facts) Plan {
 			"its pod does not answer and is replaced: "+lost)
 	}
 	return p
+}
+
+// replaceEnded replaces a pod that has ended. A kubelet that rejects one, such as while its node shuts down, rejects
+// the next one, too: the pod of a few seconds ago stays for a while.
+func replaceEnded(f *Facts) Plan {
+	why := "its pod ended and is replaced: " + podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message)
+	if left := retry - f.Now.Sub(f.Pod.CreationTimestamp.Time); left > 0 {
+		return working(Nothing, v1beta1.WorkspacePhaseStarting, v1beta1.ReasonPodLost, why).after(left)
+	}
+	return working(RemovePod, v1beta1.WorkspacePhaseStopping, v1beta1.ReasonPodLost, why)
 }
 
 func (f *Facts) hasEnded() bool {
