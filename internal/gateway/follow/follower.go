@@ -62,6 +62,7 @@ type Follower struct {
 	transcript transcript
 	present    present
 	live       live
+	alive      keepAlive
 	// retries are the pauses between the tries to read what could not be read.
 	retries *retry.Pauses
 }
@@ -69,14 +70,13 @@ type Follower struct {
 // Run follows the chat from a position until ctx is done, the client takes no more, or the chat is deleted, which is no
 // error. A Follower runs once.
 func (f *Follower) Run(ctx context.Context, from Position) error {
-	f.begin(from)
-	defer f.live.stop()
-	var keepAlive <-chan time.Time
 	if f.KeepAlive != nil && f.KeepAliveEvery > 0 {
 		ticker := time.NewTicker(f.KeepAliveEvery)
 		defer ticker.Stop()
-		keepAlive = ticker.C
+		f.alive = keepAlive{due: ticker.C, send: f.KeepAlive}
 	}
+	f.begin(from)
+	defer f.live.stop()
 	for {
 		chat := f.Chats.Latest()
 		if chat == nil {
@@ -86,7 +86,7 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 		if err != nil {
 			return err
 		}
-		if err := f.wait(ctx, again, keepAlive); err != nil {
+		if err := f.wait(ctx, again); err != nil {
 			return err
 		}
 	}
@@ -109,8 +109,8 @@ func (f *Follower) Once(ctx context.Context, last int64) error {
 
 func (f *Follower) begin(from Position) {
 	f.transcript = transcript{messages: f.Messages, memory: f.Memory, out: f.Send, outParts: f.sendParts,
-		at:    cursor{resume: &from, last: from.Last},
-		notes: notes{source: f.Notes, memory: f.Memory, out: f.Send}}
+		at: cursor{resume: &from, last: from.Last}, alive: &f.alive,
+		notes: notes{source: f.Notes, memory: f.Memory, out: f.Send, alive: &f.alive}}
 	f.present = present{queue: f.Queue, encodings: f.Encodings, out: f.Send, needsID: from.Now}
 	f.live = live{parts: f.Parts}
 	f.retries = retry.Stream.Start()
@@ -123,6 +123,9 @@ func (f *Follower) step(ctx context.Context, chat *v1beta1.Chat) (again <-chan t
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if f.alive.failed != nil {
+			return nil, f.alive.failed
 		}
 		return time.After(f.retries.NextBackOff()), nil
 	}
@@ -144,7 +147,7 @@ func (f *Follower) step(ctx context.Context, chat *v1beta1.Chat) (again <-chan t
 }
 
 // wait sends parts until the chat has changed or again fires.
-func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) error {
+func (f *Follower) wait(ctx context.Context, again <-chan time.Time) error {
 	for {
 		select {
 		case <-f.Chats.Changed():
@@ -155,8 +158,8 @@ func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) 
 			if err := f.transcript.appendParts(f.live.reader.Take(ctx)); err != nil {
 				return err
 			}
-		case <-keepAlive:
-			if err := f.KeepAlive(); err != nil {
+		case <-f.alive.due:
+			if err := f.alive.send(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -175,6 +178,25 @@ func (f *Follower) sendParts(events []stream.Event) error {
 		}
 	}
 	return nil
+}
+
+// keepAlive sends keep-alives. Whatever takes long for a client that waits sends those that are due: proxies close a
+// connection that is silent for a minute.
+type keepAlive struct {
+	due  <-chan time.Time // nil: there are none
+	send func() error
+	// failed is why the client takes no more.
+	failed error
+}
+
+// sendDue sends one if it is due.
+func (k *keepAlive) sendDue() error {
+	select {
+	case <-k.due:
+		k.failed = k.send()
+	default:
+	}
+	return k.failed
 }
 
 // outlet sends events to the client.

@@ -183,6 +183,9 @@ func (t *transcript) walk(ctx context.Context, chat *v1beta1.Chat, g goal) (n ne
 		if err != nil {
 			return n, false, err
 		}
+		if err := t.alive.sendDue(); err != nil {
+			return n, false, err
+		}
 		t.add(&n, place, message)
 		name, next = message.Parent, message.withoutData()
 	}

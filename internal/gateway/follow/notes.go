@@ -53,6 +53,7 @@ type notes struct {
 	source Notes // nil: none are sent
 	memory *Memory
 	out    outlet
+	alive  *keepAlive
 	sent   map[types.UID]NoteRef
 	// pending are those that the client does not have, in the order of the conversation.
 	pending []NoteRef
@@ -113,7 +114,7 @@ func (n *notes) end(ctx context.Context, chat *v1beta1.Chat) error {
 }
 
 func (n *notes) send(ctx context.Context, chat *v1beta1.Chat, note NoteRef) error {
-	return fetch(ctx, n.memory, func(ctx context.Context) (*v1beta1.ChatMessage, error) {
+	return fetch(ctx, n.memory, n.alive, func(ctx context.Context) (*v1beta1.ChatMessage, error) {
 		return n.source.Read(ctx, chat, note)
 	}, func(msg *v1beta1.ChatMessage) error {
 		is, ok := NoteOf(chat, msg)

@@ -23,6 +23,7 @@ type transcript struct {
 	outParts func([]stream.Event) error
 	at       cursor
 	notes    notes
+	alive    *keepAlive
 	// parts are the events of the last batch, whose memory the next one uses.
 	parts []stream.Event
 }
@@ -68,21 +69,23 @@ func (t *transcript) sendItem(ctx context.Context, chat *v1beta1.Chat, item *ite
 		defer t.memory.release(item)
 		return send(item.message)
 	}
-	return fetch(ctx, t.memory, func(ctx context.Context) (*Committed, error) {
+	return fetch(ctx, t.memory, t.alive, func(ctx context.Context) (*Committed, error) {
 		return t.messages.Get(ctx, chat, item.place)
 	}, send)
 }
 
 // fetch reads a message with memory for one, and sends it. A message that has left the chat is skipped: the chat
 // reports that.
-func fetch[T any](ctx context.Context, memory *Memory, get func(context.Context) (T, error), send func(T) error) error {
+func fetch[T any](ctx context.Context, memory *Memory, alive *keepAlive, get func(context.Context) (T, error),
+	send func(T) error) error {
 	release, err := memory.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	isGone := func(err error) bool { return errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) }
-	switch message, err := retry.Do(ctx, retry.Stream, get, isGone); {
+	isOver := func(error) bool { return alive.sendDue() != nil }
+	switch message, err := retry.Do(ctx, retry.Stream, get, isGone, isOver); {
 	case isGone(err):
 		return nil
 	case err != nil:
