@@ -26,7 +26,8 @@ import (
 
 // Access applies the prerequisites of the workspaces of a namespace: the NetworkPolicy around them, and the issuer,
 // public keys and users by which their agents verify tokens. It applies them before a pod is created, when there is a
-// pod that Parley has not created, and every hour while there is a pod. It is safe for concurrent use.
+// pod that Parley has not created, and, while there is a pod, every hour and when the issuer has other keys. It is safe
+// for concurrent use.
 type Access struct {
 	Client client.Client
 	// Issuer of the cluster's service-account tokens.
@@ -39,21 +40,32 @@ type Access struct {
 	Now              func() time.Time
 
 	mu      sync.Mutex
-	applied map[string]time.Time // by namespace
+	known   keySet            // as it was fetched last
+	applied map[string]keySet // by namespace
 }
 
-// renewal is how often the objects are applied without an event: the issuer's keys may have changed.
-const renewal = time.Hour
+// keySet is the keys of the issuer, and when they were fetched or applied.
+type keySet struct {
+	at   time.Time
+	keys string
+}
+
+const (
+	// renewal is how often the objects are applied without an event: someone may have changed or deleted them.
+	renewal = time.Hour
+	// keysAge is how old the known keys of the issuer may be. Agents refuse all tokens that are signed with a newer one.
+	keysAge = time.Minute
+)
 
 // Ensure applies the objects.
 func (a *Access) Ensure(ctx context.Context, namespace string) error {
-	keys, err := a.Keys(ctx)
+	keys, err := a.issuerKeys(ctx)
 	if err != nil {
-		return fmt.Errorf("fetching the keys of the issuer of service-account tokens: %w", err)
+		return err
 	}
 	for _, want := range []client.Object{
 		template.NetworkPolicy(namespace, a.GatewayNamespace),
-		template.IssuerConfigMap(namespace, a.Issuer, keys, a.Viewers),
+		template.IssuerConfigMap(namespace, a.Issuer, []byte(keys), a.Viewers),
 	} {
 		if err := ensure.Apply(ctx, a.Client, want); err != nil {
 			return fmt.Errorf("preparing namespace %s for workspaces: %w", namespace, err)
@@ -62,10 +74,28 @@ func (a *Access) Ensure(ctx context.Context, namespace string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.applied == nil {
-		a.applied = map[string]time.Time{}
+		a.applied = map[string]keySet{}
 	}
-	a.applied[namespace] = a.Now()
+	a.applied[namespace] = keySet{a.Now(), keys}
 	return nil
+}
+
+// issuerKeys returns the keys of the issuer, which are fetched once a minute for all namespaces.
+func (a *Access) issuerKeys(ctx context.Context) (string, error) {
+	a.mu.Lock()
+	known := a.known
+	a.mu.Unlock()
+	if known.keys != "" && a.Now().Sub(known.at) < keysAge {
+		return known.keys, nil
+	}
+	keys, err := a.Keys(ctx)
+	if err != nil {
+		return "", fmt.Errorf("fetching the keys of the issuer of service-account tokens: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known = keySet{a.Now(), string(keys)}
+	return a.known.keys, nil
 }
 
 // SetupWithManager registers the controller that applies the objects where there are pods of workspaces.
@@ -88,7 +118,7 @@ func isWorkspacePod(o client.Object) bool {
 	return o.GetLabels()[podspec.LabelComponent] == podspec.ComponentWorkspace
 }
 
-// Reconcile applies the objects in a namespace with pods if the last time is long ago.
+// Reconcile applies the objects in a namespace with pods if the last time is long ago, or the issuer has other keys.
 func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pods corev1.PodList
 	err := a.Client.List(ctx, &pods, client.InNamespace(req.Name), client.Limit(1),
@@ -96,14 +126,18 @@ func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the pods of workspaces of namespace %s: %w", req.Name, err)
 	}
-	a.mu.Lock()
-	age := a.Now().Sub(a.applied[req.Name])
-	a.mu.Unlock()
-	switch {
-	case len(pods.Items) == 0:
+	if len(pods.Items) == 0 {
 		return ctrl.Result{}, nil
-	case age < renewal:
-		return ctrl.Result{RequeueAfter: renewal - age}, nil
 	}
-	return ctrl.Result{RequeueAfter: renewal}, a.Ensure(ctx, req.Name)
+	keys, err := a.issuerKeys(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	a.mu.Lock()
+	last := a.applied[req.Name]
+	a.mu.Unlock()
+	if a.Now().Sub(last.at) >= renewal || last.keys != keys {
+		err = a.Ensure(ctx, req.Name)
+	}
+	return ctrl.Result{RequeueAfter: keysAge}, err
 }
