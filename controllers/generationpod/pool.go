@@ -6,6 +6,7 @@ package generationpod
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,6 +130,9 @@ func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placemen
 	return pods, nil
 }
 
+// namePrefix begins the names of generation pods.
+const namePrefix = "parley-generation-"
+
 // create creates a pod, and the objects that pods need in their namespace, and books the chat on it; empty: none. The
 // specification of a pod cannot change, so pods are created and not applied. Pods of other settings are removed.
 func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat string) (string, error) {
@@ -136,12 +140,13 @@ func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat strin
 	if refused, ok := p.refusals.Load(namespace); ok && now.Before(refused.(*placement.RefusedError).Until) {
 		return "", refused.(*placement.RefusedError)
 	}
-	pod := podspec.Generation(settings, "parley-generation-"+rand.String(6))
+	pod := podspec.Generation(settings, namePrefix+rand.String(6))
 	err := p.Prepare(ctx, namespace)
 	if err == nil {
 		err = p.Client.Create(ctx, pod)
 	}
-	if words := denial.Of(err, pod.Name); words != "" {
+	// A refusal that names the pod, as those of Kyverno do, would be another one for each try and each waiting chat.
+	if words := strings.ReplaceAll(denial.Of(err, pod.Name), pod.Name, namePrefix+"*"); words != "" {
 		refused := &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)}
 		p.refusals.Store(namespace, refused)
 		return "", refused

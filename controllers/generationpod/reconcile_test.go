@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -267,6 +269,31 @@ func TestOnlyRefusedPodCreationIsRemembered(t *testing.T) {
 				t.Errorf("asked again later: %q, %v", name, err)
 			}
 		})
+	}
+}
+
+// policy refuses pods as Kyverno does, in words that name the pod.
+type policy struct{ client.Client }
+
+func (policy) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest,
+		Message: `admission webhook "validate.kyverno.svc-fail" denied the request: ` + "\n\nresource Pod/ns/" + o.GetName() +
+			" was blocked due to the following policies\n\nlabels:\n  team: label team is required\n"}}
+}
+
+func TestRefusalOfEachTryHasTheSameWords(t *testing.T) {
+	s, r := begin(t)
+	r.Pool.Client = policy{s.Client}
+	for try := range time.Duration(2) {
+		r.Pool.Now = func() time.Time { return now.Add(try * denial.Lasts) }
+		var refused *placement.RefusedError
+		_, err := r.Pool.Assign(t.Context(), types.NamespacedName{Namespace: "ns", Name: "c"}, nil, placement.Want{})
+		if !errors.As(err, &refused) {
+			t.Fatalf("the error is %v", err)
+		}
+		check.Equal(t, "words", `admission webhook "validate.kyverno.svc-fail" denied the request: resource `+
+			"Pod/ns/parley-generation-* was blocked due to the following policies labels: team: label team is required",
+			refused.Words)
 	}
 }
 
