@@ -190,11 +190,12 @@ func starting(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string
 }
 
 // gettingReady says that the generator runs and the kubelet has not yet found the pod ready. A pod that was ready and
-// is no longer has changed since its generator started.
+// is no longer has changed since its generator started. The clock of a node may be behind: no generator starts before
+// its pod is created.
 func gettingReady(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string {
 	running := generatorOf(pod).State.Running
 	if running == nil || ready == nil || ready.LastTransitionTime.After(running.StartedAt.Time) ||
-		now.Sub(running.StartedAt.Time) > firstReady {
+		now.Sub(latest(running.StartedAt.Time, pod.CreationTimestamp.Time)) > firstReady {
 		return ""
 	}
 	return "the generator is getting ready"

@@ -55,7 +55,16 @@ func isStopping(w *v1beta1.Workspace) {
 
 // wasReady is a status that says that the pod of UID "p" was ready.
 func wasReady(w *v1beta1.Workspace) {
+	said(metav1.ConditionTrue, v1beta1.ReasonWorkspaceReady, time.Hour)(w)
 	w.Status.Phase, w.Status.Pod = v1beta1.WorkspacePhaseReady, &v1beta1.WorkspacePod{Name: "pod", UID: "p"}
+}
+
+// wasLost is a status that has said for that long that the pod of UID "p" does not answer.
+func wasLost(since time.Duration) func(*v1beta1.Workspace) {
+	return func(w *v1beta1.Workspace) {
+		said(metav1.ConditionUnknown, v1beta1.ReasonPodLost, since)(w)
+		w.Status.Phase, w.Status.Pod = v1beta1.WorkspacePhaseStarting, &v1beta1.WorkspacePod{Name: "pod", UID: "p"}
+	}
 }
 
 func owned() []metav1.OwnerReference {
@@ -229,11 +238,14 @@ func TestLife(t *testing.T) {
 			Facts{Workspace: workspace(), ActiveAt: now, Pod: pod(9*time.Minute, isReady)},
 			isReadyFor(30 * time.Minute)},
 		"its pod was ready a moment ago: it may come back": {
-			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 20*time.Second))},
+			Facts{Workspace: workspace(wasLost(20 * time.Second)), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 0))},
 			starts(v1beta1.ReasonPodLost, "ContainersNotReady", 40*time.Second)},
 		"its pod was ready a minute ago: it is replaced": {
-			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionUnknown, time.Minute))},
+			Facts{Workspace: workspace(wasLost(time.Minute)), Pod: pod(time.Hour, ready(corev1.ConditionUnknown, 0))},
 			replaces("replaced")},
+		"its pod was ready by now, and the clock of its node is behind: it may come back": {
+			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 2*time.Minute))},
+			starts(v1beta1.ReasonPodLost, "ContainersNotReady", LostPatience)},
 		"its kubelet has just rejected its pod: the next one comes after a pause": {
 			Facts{Workspace: workspace(), Pod: pod(4*time.Second, ended)},
 			starts(v1beta1.ReasonPodLost, "low on memory", 6*time.Second)},

@@ -74,14 +74,15 @@ func (f *Facts) wasReady(ready *corev1.PodCondition) bool {
 		(status.Phase == v1beta1.WorkspacePhaseReady || reason == v1beta1.ReasonPodLost)
 }
 
-// lostPlan is the plan for a pod that was ready and is not, and why it is not.
+// lostPlan is the plan for a pod that was ready and is not, and why it is not. The pod's condition may have the time of
+// a node whose clock is wrong, so what counts is since when that of the workspace says so.
 func lostPlan(f *Facts, ready *corev1.PodCondition) (Plan, string) {
 	why := podstate.Trouble(f.Pod)
 	if why == "" {
 		why = podstate.Words(ready.Reason, ready.Message)
 	}
 	return working(Nothing, v1beta1.WorkspacePhaseStarting, v1beta1.ReasonPodLost, "its pod does not answer: "+why).
-		after(max(0, LostPatience-f.Now.Sub(ready.LastTransitionTime.Time))), why
+		after(f.left(LostPatience, v1beta1.ReasonPodLost)), why
 }
 
 // startingPlan is the plan for a pod that is not ready yet.

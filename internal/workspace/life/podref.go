@@ -69,13 +69,21 @@ func observeForeign(f *Facts, advice string) Plan {
 // awaitOthers waits for other controllers or people, for so long since the workspace was last ready or stopped, or was
 // created. Then it fails until they have acted.
 func awaitOthers(f *Facts, reason, failure v1beta1.ConditionReason, patience time.Duration, message string) Plan {
-	left := patience - f.Now.Sub(f.waitingSince())
-	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1beta1.ConditionReady)
-	hasFailed := ready != nil && ready.Status == metav1.ConditionFalse && v1beta1.ReasonOf(ready) == failure
-	if hasFailed || left <= 0 {
+	left := f.left(patience, failure)
+	if left == 0 {
 		return failed(failure, message)
 	}
 	return working(Nothing, v1beta1.WorkspacePhasePending, reason, message).after(left)
+}
+
+// left is what is left of a patience that began when the workspace was last ready or stopped, or was created; 0: it is
+// over, or the workspace has already failed for that reason.
+func (f *Facts) left(patience time.Duration, failure v1beta1.ConditionReason) time.Duration {
+	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1beta1.ConditionReady)
+	if ready != nil && ready.Status == metav1.ConditionFalse && v1beta1.ReasonOf(ready) == failure {
+		return 0
+	}
+	return max(0, patience-f.Now.Sub(f.waitingSince()))
 }
 
 // waitingSince is when the workspace was last ready or stopped; now, if it is.
