@@ -86,6 +86,23 @@ func TestOnlyPlainCommandsAreShownOnce(t *testing.T) {
 	}
 }
 
+// Models write a list as a text, and what else no tool takes.
+func TestMalformedCallsAreShownAndDecided(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", asks(waitsFor("p1", "edit_files", fields{"edits": `[{"path":"a.go"}]`}),
+		waitsFor("p2", "edit_files", fields{"edits": []any{nil}}), waitsFor("p3", "constructor", fields{"size": 7}))...)
+	p := s.opened(t)
+	p.Sees("[data-call=p1] pre", `"[{\"path\":\"a.go\"}]"`)
+	p.Sees("[data-call=p2] pre", "null")
+	p.Sees("[data-call=p3] pre", `"size": 7`)
+	p.Until("all is open", fmt.Sprintf(openAll, "article.assistant details"))
+	p.Sees("article .call", `"size": 7`)
+	p.Click("[data-call=p3] button", "Deny")
+	if got := s.wasAsked("POST " + chats + "/triage/approvals"); got["toolCallID"] != "p3" || got["decision"] != "Deny" {
+		t.Errorf("asked for was %v", got)
+	}
+}
+
 func TestToolCanBeApprovedForChat(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", asks(waitsFor("p1", "execute", fields{"command": "make"}))...)

@@ -105,12 +105,12 @@ export function outcome(call) {
   return call.isError || result?.success === false ? 'failed' : 'ok';
 }
 
-/** What a call does, in one line. */
+/** What a call does, in one line. A model can give a tool what it does not take, such as a text for a list. */
 function brief({ name, input }) {
   const given = parsed(input) ?? {};
   switch (name) {
     case 'execute': return given.command ?? '';
-    case 'edit_files': return [...new Set((given.edits ?? []).map((edit) => edit.path))].join(', ');
+    case 'edit_files': return [...new Set([given.edits ?? []].flat().map((edit) => edit?.path))].join(', ');
     case 'write_file': return given.path ?? '';
     case 'advisor': case 'ask_user_question': case 'propose_plan': return '';
     default: {
@@ -165,6 +165,7 @@ export function inputOf(call, given = parsed(call.input)) {
 }
 
 const INPUTS = {
+  __proto__: null, // A tool can have any name, such as constructor.
   execute: (given) => [command(given)],
   edit_files: (given) => (given.edits ?? []).map((edit) => labelled(plain(edit.path),
     replacement(edit.old_text ?? '', edit.new_text ?? ''))),
@@ -174,6 +175,7 @@ const INPUTS = {
 };
 
 const SPECIAL = {
+  __proto__: null,
   execute: (given, result, call) => [terminalOf(given, result, call)],
   edit_files: (given, result) => (result?.files ? result.files.map((f) => labelled(plain(f.path), diff(f.diff ?? '')))
     : INPUTS.edit_files(given)),
