@@ -287,6 +287,32 @@ func TestAnswersToSeveralRequestsAreApart(t *testing.T) {
 	}
 }
 
+// odd is what servers write in the place of lists and objects: Go has null for an empty list.
+var odd = fields{"required": nil, "properties": fields{
+	"id":   fields{"type": "integer", "title": "Number of the channel"},
+	"none": nil, "list": fields{"enum": 7, "oneOf": []any{nil}, "items": nil, "title": fields{"toString": 1},
+		"description": []any{1}},
+	"size": fields{"type": "array", "items": fields{"anyOf": []fields{{"const": "large"}}}}}}
+
+func TestQuestionsOfAnySchemaAreAnswered(t *testing.T) {
+	s := newStage(t)
+	question := waitsFor("c1", "post", fields{})
+	question["approvalCause"] = "InputRequired"
+	question["inputRequests"] = encoded(fields{"a": fields{"params": fields{"message": "Where?", "requestedSchema": odd}},
+		"b": fields{"params": fields{"requestedSchema": fields{"properties": nil, "required": true}}}, "c": nil})
+	s.chat("triage", asks(question, waitsFor("c2", "execute", fields{"command": "make"}))...)
+	p := s.opened(t)
+	p.Sees("[data-call=c1] label", "Number of the channel")
+	p.Sees("[data-call=c2] pre", "make")
+	p.Type("[data-call=c1] input[type=number]", "9007199254740993")
+	p.Click("[data-call=c1] fieldset label", "large")
+	p.Click("[data-call=c1] button", "Answer")
+	const want = `{"a":{"id":9007199254740993,"size":["large"]},"b":{},"c":{}}`
+	if got := s.wasAsked("POST " + chats + "/triage/approvals")["content"]; got != want {
+		t.Errorf("answered was %v", got)
+	}
+}
+
 // hides lets a test hide the page, which then closes streams at once, and counts those. Silence ends none.
 const hides = `{ const later = setTimeout, get = fetch;
 	const instead = {30000: 0, 40000: 1e9};

@@ -211,47 +211,57 @@ function what(call) {
  * @returns {{node: HTMLElement, content: () => string, keys: string[]}} keys of its drafts
  */
 function inputs(call, key) {
-  const asked = parsed(call.inputRequests);
-  /** @type {Map<string, {name: string, key: string, read: () => any}[]>} */
+  /** @type {Map<string, {name: string, key: string, read: () => string|undefined}[]>} */
   const readers = new Map();
   const node = el('div', { class: 'inputs' });
-  for (const [id, { params = {} }] of Object.entries(asked ?? {})) {
+  for (const [id, request] of Object.entries(objectOf(parsed(call.inputRequests)))) {
+    const params = objectOf(objectOf(request).params);
     readers.set(id, []);
-    node.append(el('div', { class: 'prose' }, markdown(String(params.message ?? id))));
+    node.append(el('div', { class: 'prose' }, markdown(wordsOf(params.message ?? id))));
     if (params.url) {
       const to = link(params.url);
-      to.append(plain(params.url));
+      to.append(plain(wordsOf(params.url)));
       node.append(el('p', {}, to));
     }
-    const { properties = {}, required = [] } = params.requestedSchema ?? {};
-    for (const [name, schema] of Object.entries(properties)) {
+    const { properties, required } = objectOf(params.requestedSchema);
+    for (const [name, schema] of Object.entries(objectOf(properties))) {
       const of = `${key}/${id}/${name}`;
-      const { label, read } = field(of, name, schema, required.includes(name));
+      const { label, read } = field(of, name, objectOf(schema), listOf(required).includes(name));
       node.append(label);
       readers.get(id)?.push({ name, key: of, read });
     }
   }
-  const answers = () => [...readers].map(([id, all]) => [id, Object.fromEntries(all.map(({ name, read }) => [name, read()])
-    .filter(([, value]) => value !== undefined && value !== ''))]);
+  const answers = () => [...readers].map(([id, all]) => [id, members(all.map(({ name, read }) => [name, read()]))]);
   return { node, keys: [...readers.values()].flat().map((one) => one.key),
-    content: () => JSON.stringify(readers.size > 1 ? Object.fromEntries(answers()) : answers()[0]?.[1] ?? {}) };
+    content: () => (readers.size > 1 ? members(answers()) : answers()[0]?.[1] ?? '{}') };
 }
 
-function choicesOf(schema) {
-  const plainOnes = [...(schema.enum ?? []), ...(schema.items?.enum ?? [])].map((value) => ({ const: value, title: value }));
-  return [...plainOnes, ...(schema.oneOf ?? []), ...(schema.items?.anyOf ?? [])];
+// A server's schema comes as it is, and may have anything in any place.
+const objectOf = (value) => (typeof value === 'object' && value ? value : {});
+const listOf = (value) => (Array.isArray(value) ? value : []);
+const wordsOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value) ?? '');
+
+/** An object of members that are JSON already. @param {[string, string|undefined][]} all */
+const members = (all) => `{${all.filter(([, json]) => json !== undefined).map(([name, json]) => `${JSON.stringify(name)}:${json}`).join()}}`;
+
+/** A number that was typed. A long integer, such as an id, is more than a browser keeps. */
+const numberOf = (typed) => (/^-?[1-9]\d*$/.test(typed) ? typed : String(Number(typed)));
+
+function choicesOf({ items, ...schema }) {
+  const plainOnes = [...listOf(schema.enum), ...listOf(items?.enum)].map((value) => ({ const: value, title: value }));
+  return [...plainOnes, ...[...listOf(schema.oneOf), ...listOf(items?.anyOf)].filter((choice) => choice?.const !== undefined)];
 }
 
-/** One field of a form. @returns {{label: HTMLElement, read: () => any}} */
+/** One field of a form. @returns {{label: HTMLElement, read: () => string|undefined}} read returns JSON */
 function field(key, name, schema, required) {
-  const title = plain(schema.title || name) + (required ? '' : ' (optional)');
-  const about = schema.description ? el('span', { class: 'about' }, plain(schema.description)) : null;
+  const title = plain(wordsOf(schema.title || name)) + (required ? '' : ' (optional)');
+  const about = schema.description ? el('span', { class: 'about' }, plain(wordsOf(schema.description))) : null;
   const choices = choicesOf(schema);
   if (choices.length > 0) return choosing(key, title, about, choices, schema.type === 'array');
   if (schema.type === 'boolean') {
     const box = el('input', { type: 'checkbox' });
     box.checked = schema.default === true;
-    return { label: el('label', { class: 'check' }, box, ' ', title, about), read: () => box.checked };
+    return { label: el('label', { class: 'check' }, box, ' ', title, about), read: () => String(box.checked) };
   }
   const number = schema.type === 'number' || schema.type === 'integer';
   const secret = schema.format === 'password';
@@ -259,15 +269,15 @@ function field(key, name, schema, required) {
     step: schema.type === 'integer' ? 1 : 'any' });
   if (!secret) kept(input, key);
   return { label: el('label', {}, title, about, input),
-    read: () => (input.value === '' ? undefined : number ? Number(input.value) : input.value) };
+    read: () => (input.value === '' ? undefined : number ? numberOf(input.value) : JSON.stringify(input.value)) };
 }
 
 function choosing(key, title, about, choices, several) {
   const boxes = choices.map((choice) => ({ value: choice.const,
-    box: el('input', { type: several ? 'checkbox' : 'radio', name: key }), title: plain(choice.title || choice.const) }));
+    box: el('input', { type: several ? 'checkbox' : 'radio', name: key }), title: plain(wordsOf(choice.title || choice.const)) }));
   const read = () => {
     const chosen = boxes.filter(({ box }) => box.checked).map(({ value }) => value);
-    return several ? chosen : chosen[0];
+    return JSON.stringify(several ? chosen : chosen[0]);
   };
   return { label: el('fieldset', {}, el('legend', {}, title), about,
     ...boxes.map(({ box, title: words }) => el('label', { class: 'check' }, box, ' ', words))), read };
