@@ -93,6 +93,31 @@ func TestRetryOfDeliveredMessageIsNoError(t *testing.T) {
 	p.Gone(".toast", "not sent")
 }
 
+func TestMessagesArriveInTheirOrder(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", status("Waiting", "AwaitingFirstMessage", 0, nil))
+	p := s.opened(t)
+	arrived := make(chan struct{})
+	s.mu.Lock()
+	s.answers[sends] = func() (int, any) { <-arrived; return http.StatusCreated, fields{} }
+	s.mu.Unlock()
+	for _, words := range []string{"A large picture", "What is on it?"} {
+		p.Type("#compose", words)
+		p.Key("Enter")
+		p.Sees("#queue li", words)
+		s.wasAsked(sends)
+	}
+	p.Do("fetch('mode.json')")
+	if n := s.times(sends); n != 1 {
+		t.Errorf("%d messages are under way at once", n)
+	}
+	close(arrived)
+	waitFor(t, "the second one is sent", func() bool { return s.times(sends) == 2 })
+	if got := s.wasAsked(sends)["content"]; got != "What is on it?" {
+		t.Errorf("the second one is %v", got)
+	}
+}
+
 func TestAMessageThatTheChatRefusesComesBack(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", status("Waiting", "AwaitingFirstMessage", 0, nil))

@@ -22,6 +22,8 @@ export class Outbox {
     /** @type {{body: any, state: string}[]} */
     this.items = (JSON.parse(draft(this.key) || '[]')).map((body) => ({ body, state: 'is being sent' }));
     this.closed = false;
+    /** Resolves once all of before have arrived, or were refused. */
+    this.arrived = Promise.resolve();
     for (const item of this.items) this.#send(item, true);
   }
 
@@ -50,7 +52,12 @@ export class Outbox {
     this.page.changed();
   }
 
-  async #send(item, again = false) {
+  /** Sends it after those before it: a chat takes messages in the order in which they arrive. */
+  #send(item, again = false) {
+    this.arrived = this.arrived.then(() => this.#deliver(item, again));
+  }
+
+  async #deliver(item, again) {
     try {
       await create(`${ofChat(this.namespace, this.chat)}/messages`, item.body, (no) => {
         item.state = `waits: ${no.message} It is sent again`;
@@ -58,10 +65,11 @@ export class Outbox {
       }, again);
       item.state = 'is sent';
       this.page.changed();
-      await this.#watch(item);
     } catch (no) {
       this.#back(item, no.message);
+      return;
     }
+    this.#watch(item).catch((no) => this.#back(item, no.message));
   }
 
   #back(item, why) {
