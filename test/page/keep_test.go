@@ -93,6 +93,26 @@ func TestRetryOfDeliveredMessageIsNoError(t *testing.T) {
 	p.Gone(".toast", "not sent")
 }
 
+func TestCutAnswerSendsMessageOnce(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", status("Waiting", "AwaitingFirstMessage", 0, nil))
+	p := s.opened(t)
+	s.answer(sends, http.StatusCreated, cutOff)
+	p.Type("#compose", "Once")
+	p.Key("Enter")
+	p.Sees("#queue li", "It is sent again")
+	name := s.wasAsked(sends)["name"]
+	s.answer(sends, http.StatusConflict, refusal("AlreadyExists", "it exists"))
+	p.Sees("#queue li", "is sent")
+	reads := fmt.Sprintf("GET %s/triage/messages/%s", chats, name)
+	s.answer(reads, http.StatusOK, cutOff)
+	waitFor(t, "the page asks twice whether it was refused", func() bool { return s.times(reads) > 1 })
+	p.Gone(".toast", "not sent")
+	if got := value(p, "#compose"); got != "" || s.wasAsked(sends)["name"] != name {
+		t.Errorf("the field has %q", got)
+	}
+}
+
 func TestMessagesArriveInTheirOrder(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", status("Waiting", "AwaitingFirstMessage", 0, nil))

@@ -101,6 +101,11 @@ func (s *stage) operate(w http.ResponseWriter, r *http.Request) {
 			"the API server does not answer, try again")
 	}
 	w.WriteHeader(status)
+	if body == cutOff {
+		_, _ = io.WriteString(w, `{"metadata":`)
+		_ = http.NewResponseController(w).Flush() // It breaks off either way.
+		panic(http.ErrAbortHandler)
+	}
 	if raw, ok := body.([]byte); ok {
 		_, _ = w.Write(raw)
 		return
@@ -111,6 +116,9 @@ func (s *stage) operate(w http.ResponseWriter, r *http.Request) {
 func refusal(reason, message string) map[string]any {
 	return map[string]any{"reason": reason, "message": message}
 }
+
+// cutOff is an answer within which the connection breaks.
+const cutOff = "cut off"
 
 // answer lets an operation be answered otherwise from now on.
 func (s *stage) answer(what string, status int, body any) {

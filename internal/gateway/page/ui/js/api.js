@@ -76,8 +76,11 @@ async function request(method, path, body, type = 'application/json') {
  */
 export async function ask(method, path, body) {
   const answer = await request(method, path, body && JSON.stringify(body));
-  return answer.status === 204 ? {} : answer.json();
+  return answer.status === 204 ? {} : whole(answer.json());
 }
+
+/** What an answer has. If the connection breaks within it, the request may be made again as if nobody had answered. */
+const whole = (read) => read.catch(() => { throw new Refusal(0, 'Unreachable', 'The connection broke within the answer.'); });
 
 /** Uploads a file for messages of a chat, which name it by what is returned. @param {string} chat @param {Uint8Array} bytes */
 export async function upload(chat, bytes) {
@@ -91,7 +94,7 @@ export async function upload(chat, bytes) {
 
 /** @param {string} path @returns {Promise<Uint8Array>} what is there, as it is */
 export async function bytes(path) {
-  return new Uint8Array(await (await request('GET', path)).arrayBuffer());
+  return new Uint8Array(await whole((await request('GET', path)).arrayBuffer()));
 }
 
 /** @param {string} chat @param {{sha256: string}} stored */
