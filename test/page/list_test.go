@@ -4,6 +4,7 @@
 package page
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -55,4 +56,24 @@ func TestListIsFilteredByFields(t *testing.T) {
 	p.Do("document.querySelector('#filter').focus()")
 	p.Until("fields and values are offered", `[...document.querySelectorAll('#filters option')].map((o) => o.value).join()
 		.startsWith('class:coder,cost:1,model:large,owner:"jane doe",owner:joe,state:')`)
+}
+
+func TestChangeInLongListLooksAtFewChats(t *testing.T) {
+	s := newStage(t)
+	const n = 2000
+	var all []fields
+	for i := range n {
+		all = append(all, summary(fmt.Sprintf("chat-%d", i), "Waiting", "Answered", nil))
+	}
+	s.list(all...)
+	p := browser.Open(t, browser.Start(t), s.url, `window.looked = 0; { const real = Array.prototype.filter;
+		Array.prototype.filter = function filter(...of) { window.looked += this.length; return real.apply(this, of); }; }`)
+	p.Until("all are listed", fmt.Sprintf("document.querySelectorAll('#chats a').length === %d", n))
+	p.Do("window.looked = 0")
+	s.tell(chats, event{"modified", summary("chat-7", "Waiting", "Answered", fields{"lastReply": "It runs."})})
+	p.Sees("#chats .last", "It runs.")
+	// Each draw goes through all chats a few times.
+	if looked := browser.Eval[int](p, "window.looked"); looked > 20*n {
+		t.Errorf("for one change, %d chats are looked at", looked)
+	}
 }

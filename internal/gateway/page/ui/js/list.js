@@ -16,7 +16,7 @@ import { mark, SIGNED_OUT, standing } from './words.js';
 export class ChatList {
   /** @param {string} namespace @param {{changed: () => void, state: Function, link: (chat: string) => string, menu: Function}} page */
   constructor(namespace, page) {
-    Object.assign(this, { namespace, page, chats: new Map(), told: null, filter: '', current: '', rows: new Map(), headings: new Map(), synced: false });
+    Object.assign(this, { namespace, page, chats: new Map(), told: null, families: null, filter: '', current: '', rows: new Map(), headings: new Map(), synced: false });
     this.draw = () => this.#draw();
     this.stop = follow(`${inNamespace(namespace)}/chats?watch`, {
       events: (list) => { for (const event of list) this.#apply(event); onFrame(this.draw); this.page.changed(); },
@@ -36,6 +36,7 @@ export class ChatList {
   }
 
   #apply({ name, data }) {
+    this.families = null;
     switch (name) {
       case 'added': case 'modified': (this.told ?? this.chats).set(data.name, data); break;
       case 'deleted': (this.told ?? this.chats).delete(data.name); break;
@@ -62,7 +63,8 @@ export class ChatList {
 
   /** @param {string} chat @returns {any[]} its sub-chats, the oldest first */
   below(chat) {
-    return [...this.chats.values()].filter((c) => c.parent === chat)
+    this.families ??= Map.groupBy(this.chats.values(), (one) => one.parent ?? '');
+    return (this.families.get(chat) ?? [])
       .sort((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
   }
 
