@@ -103,6 +103,21 @@ func TestMalformedCallsAreShownAndDecided(t *testing.T) {
 	}
 }
 
+func TestFirstDecisionAboutCallIsShown(t *testing.T) {
+	s := newStage(t)
+	calls := []fields{waitsFor("p1", "execute", fields{"command": "make"}),
+		waitsFor("p2", "execute", fields{"command": "ls"})}
+	s.chat("triage", asks(calls...)...)
+	p := s.opened(t)
+	p.Click("[data-call=p1] button", "Approve")
+	p.Sees("[data-call=p1] .settled", "Approved.")
+	calls[0]["decision"] = fields{"decision": "Deny", "by": "bob", "comment": "not on Fridays"}
+	s.chat("triage", event{"requires_action", fields{"historyVersion": 2, "deadline": noon, "message": "m-1",
+		"toolCalls": calls}})
+	p.Sees("[data-call=p1] .settled", "Denied by bob: not on Fridays.")
+	p.Sees("[data-call=p2] button", "Approve")
+}
+
 func TestToolCanBeApprovedForChat(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", asks(waitsFor("p1", "execute", fields{"command": "make"}))...)

@@ -115,7 +115,8 @@ export class ApprovalPanel {
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
         ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}),
         ...(content && decision === 'Approve' ? { content } : {}) });
-      this.#settled({ ...call, decision: { decision } }, at);
+      // Somebody else may have decided first, as the status then says.
+      if (!at.querySelector('.settled')) this.#settled({ ...call, decision: { decision } }, at);
       return true;
     } catch (no) {
       for (const control of at.querySelectorAll('button')) control.disabled = false;
@@ -137,11 +138,11 @@ export class ApprovalPanel {
     }
   }
 
-  /** Shows what others have decided. */
+  /** Shows what was decided: of two decisions at once, the first one counts. */
   #decided(calls) {
     for (const call of calls) {
       const at = this.root.querySelector(`[data-call="${CSS.escape(call.id)}"] .decide`);
-      if (at && call.decision && !at.querySelector('.settled')) this.#settled(call, at);
+      if (at && call.decision) this.#settled(call, at);
     }
   }
 
@@ -172,6 +173,7 @@ export class ApprovalPanel {
 
 /** Says how a call was settled. What follows it stays where it is: somebody may be about to press it. */
 function settledBy(at, words) {
+  if (at.querySelector('.settled')?.textContent === words) return;
   at.style.minHeight = `${at.getBoundingClientRect().height}px`;
   at.replaceChildren(el('p', { class: 'settled' }, words));
 }
