@@ -181,6 +181,35 @@ func TestEditDraftSurvivesReloadAndConcurrentEdit(t *testing.T) {
 			" && document.body.textContent.includes('Where?')")
 }
 
+// composing are keys of an input method, of which Safari sends the last one after it.
+const composing = `for (const as of [{isComposing: true}, {keyCode: 229}]) document.activeElement.dispatchEvent(
+	new KeyboardEvent('keydown', {key: '%s', bubbles: true, cancelable: true, ...as}))`
+
+func TestInputMethodSendsAndDiscardsNothing(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, nil))
+	s.answer("GET "+chats+"/triage/messages/m-0", http.StatusOK, fields{"metadata": fields{"uid": "uid-m-0"},
+		"spec": fields{"content": "Why?"}})
+	p := s.opened(t)
+	p.Sees("article.user", "Why?")
+	p.Type("#compose", "にほん")
+	p.Do(fmt.Sprintf(composing, "Enter"))
+	if got := value(p, "#compose"); got != "にほん" || s.times(sends) > 0 {
+		t.Errorf("the field has %q", got)
+	}
+	p.Do("document.activeElement.blur()")
+	p.Key("e")
+	p.Type(".editor textarea", " どうして")
+	for _, key := range []string{"Escape", "Enter"} {
+		p.Do(fmt.Sprintf(composing, key))
+	}
+	if got := value(p, ".editor textarea"); got != "Why? どうして" {
+		t.Errorf("the editor has %q", got)
+	}
+	p.Key("Escape")
+	p.Gone(".editor", "Save")
+}
+
 func TestHistoryResetKeepsElementsOfUnchangedMessages(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", append(investigation, assistant(7, text("The old end.")), status("Waiting", "Answered", 8, nil))...)

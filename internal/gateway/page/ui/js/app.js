@@ -8,7 +8,7 @@ import { ask, whenUnauthorized } from './api.js';
 import { ChatView } from './chat.js';
 import { Configuration, unsaved } from './configuration.js';
 import { account, newChat, signIn } from './dialogs.js';
-import { byId, el, onFrame, toast } from './dom.js';
+import { byId, composes, el, onFrame, toast } from './dom.js';
 import { keepFocus } from './focus.js';
 import { Inbox } from './inbox.js';
 import { help, listen } from './keys.js';
@@ -246,7 +246,7 @@ function wire() {
   const searchMessages = () => go(list?.namespace, SEARCH, filter.value.trim());
   filter.addEventListener('input', () => { byId('search').hidden = !filter.value.trim(); });
   filter.addEventListener('keydown', (event) => { if (event.key === 'Escape' && !filter.value) filter.blur(); });
-  filter.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing && filter.value.trim()) searchMessages(); });
+  filter.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !composes(event) && filter.value.trim()) searchMessages(); });
   byId('search').addEventListener('click', searchMessages);
   byId('place').addEventListener('submit', (event) => { event.preventDefault(); go(byId('namespace').value.trim(), ''); });
   byId('namespace').addEventListener('change', () => go(byId('namespace').value.trim(), ''));

@@ -3,7 +3,7 @@
 
 // Commands that people type in place of a message, such as /compact, and their completion.
 
-import { byId, el } from './dom.js';
+import { byId, composes, el } from './dom.js';
 import { plain } from './text.js';
 
 export const EFFORTS = ['None', 'Minimal', 'Low', 'Medium', 'High', 'XHigh', 'Max'];
@@ -49,7 +49,7 @@ export class Commands {
 
   /** @param {KeyboardEvent} event @returns {boolean} whether the key was for the completion */
   key(event) {
-    if (this.offers.length === 0 || event.isComposing) return false;
+    if (this.offers.length === 0 || composes(event)) return false;
     const offer = this.offers[this.at];
     switch (event.key) {
       case 'ArrowDown': case 'ArrowUp': this.#choose(this.at + (event.key === 'ArrowDown' ? 1 : -1)); break;

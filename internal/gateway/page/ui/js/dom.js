@@ -42,12 +42,19 @@ export function arrange(parent, nodes) {
 }
 
 /**
+ * Whether a key is for an input method, such as to choose among characters. The one that ends a choice in Safari comes after
+ * it, with this code.
+ * @param {KeyboardEvent} event
+ */
+export const composes = (event) => event.isComposing || event.keyCode === 229;
+
+/**
  * Acts if Enter sends: with Shift it makes a line, and on a phone, whose keyboard has no Shift+Enter, it always does.
  * @param {KeyboardEvent} event @param {() => void} act
  */
 export function onEnter(event, act) {
   const held = event.ctrlKey || event.metaKey;
-  if (event.key !== 'Enter' || event.shiftKey || event.isComposing || (!held && matchMedia('(pointer: coarse)').matches)) return;
+  if (event.key !== 'Enter' || event.shiftKey || composes(event) || (!held && matchMedia('(pointer: coarse)').matches)) return;
   event.preventDefault();
   if (!event.repeat) act();
 }

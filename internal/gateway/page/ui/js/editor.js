@@ -5,7 +5,7 @@
 // meanwhile.
 
 import { ask, ofMessage } from './api.js';
-import { button, byId, el, onEnter } from './dom.js';
+import { button, byId, composes, el, onEnter } from './dom.js';
 import { draft, keep, kept } from './drafts.js';
 import { wordsOf } from './message.js';
 
@@ -90,7 +90,7 @@ export async function edit(at, of, failed) {
   };
   const holding = of.waits ? setInterval(renew, HOLD_AGAIN) : 0;
   field.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape') cancel();
+    if (event.key === 'Escape' && !composes(event)) cancel();
     onEnter(event, save);
   });
   for (const child of rest) child.hidden = true;
