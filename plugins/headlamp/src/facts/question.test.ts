@@ -44,6 +44,13 @@ describe('the fields of a question', () => {
   ])('are unknown of %s', json => {
     expect(questions(json)).toBeUndefined();
   });
+  it.each([
+    ['{"x":{}}', [false]],
+    ['null', []],
+  ])('are optional where null is required: %s', (properties, required) => {
+    const json = `{"a":{"params":{"requestedSchema":{"properties":${properties},"required":null}}}}`;
+    expect(read(json)[0].fields.map(f => f.required)).toEqual(required);
+  });
   it('spell what cannot be seen', () => {
     expect(asked({ x: { title: 'a\u202eb' } })[0].fields[0].label).toBe('a⟨U+202E⟩b');
   });
@@ -60,6 +67,11 @@ describe('an answer', () => {
     };
     const values = { 'a/n': '7', 'a/b': 'false', 'a/s': 'x', 'a/m': ['y'], 'a/o': '' };
     expect(content(asked(fields), values)).toBe('{"n":7,"b":false,"s":"x","m":["y"]}');
+  });
+  it('has long integers as they were typed', () => {
+    const fields = { n: { type: 'integer' }, m: { type: 'number' } };
+    const values = { 'a/n': '9007199254740993', 'a/m': '007.50' };
+    expect(content(asked(fields), values)).toBe('{"n":9007199254740993,"m":7.5}');
   });
   it('is by the ids of several requests', () => {
     const two = read(JSON.stringify({ a: request({ x: {} }), b: request({ x: {} }) }));

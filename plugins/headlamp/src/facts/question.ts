@@ -62,11 +62,12 @@ export function questions(inputRequests = '{}'): Question[] | undefined {
 
 function parse(inputRequests: string): Question[] {
   return Object.entries<any>(JSON.parse(inputRequests)).map(([id, { params = {} }]) => {
-    const { properties = {}, required = [] } = params.requestedSchema ?? {};
-    const fields = Object.entries<Schema>(properties).map(([name, schema]) => ({
+    // A server in Go writes null for an empty list.
+    const { properties, required } = params.requestedSchema ?? {};
+    const fields = Object.entries<Schema>(properties ?? {}).map(([name, schema]) => ({
       ...field(name, schema),
       key: `${id}/${name}`,
-      required: required.includes(name),
+      required: (required ?? []).includes(name),
     }));
     return { id, message: text(params.message), url: params.url && String(params.url), fields };
   });
@@ -125,20 +126,26 @@ export function isComplete(asked: Question[], values: Values): boolean {
 /** The content of a ToolApproval: the answer to a single request, or the answers to several by their ids. */
 export function content(asked: Question[], values: Values): string {
   const answers = asked.map(q => [q.id, answer(q, values)] as const);
-  return JSON.stringify(answers.length === 1 ? answers[0][1] : Object.fromEntries(answers));
+  return answers.length === 1 ? answers[0][1] : members(answers);
 }
 
-function answer(question: Question, values: Values) {
+function answer(question: Question, values: Values): string {
   const given = question.fields.filter(f => values[f.key]?.length > 0);
-  return Object.fromEntries(given.map(f => [f.name, typed(f, values[f.key])]));
+  return members(given.map(f => [f.name, typed(f, values[f.key])] as const));
 }
 
-function typed({ type }: Field, value: string | string[]) {
+/** An object of members that are JSON already. */
+function members(all: (readonly [string, string])[]): string {
+  return `{${all.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join()}}`;
+}
+
+/** A value as JSON. A long integer, such as an id, stays as it was typed: a browser's numbers would round it. */
+function typed({ type }: Field, value: string | string[]): string {
   switch (type) {
     case 'number':
-      return Number(value);
+      return /^-?[1-9]\d*$/.test(String(value)) ? String(value) : JSON.stringify(Number(value));
     case 'boolean':
-      return value === 'true';
+      return String(value === 'true');
   }
-  return value;
+  return JSON.stringify(value);
 }
