@@ -192,12 +192,13 @@ func TestOpeningSurvivesClosedIdleConnection(t *testing.T) {
 	local, err := relay.ListenLocal(socket)
 	check.OK(t, err)
 	var ended atomic.Bool
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	answer := func(w http.ResponseWriter, _ *http.Request) {
 		if ended.CompareAndSwap(true, false) {
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write([]byte("{}"))
-	})}
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(answer)}
 	go func() { _ = server.Serve(local) }()
 	t.Cleanup(func() { _ = server.Close() })
 	client := publish.New(socket, "one", time.Now)
