@@ -6,6 +6,7 @@ package dashboards
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,12 +16,16 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	promvalue "github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"parley.dev/parley/internal/pods/podstate"
+	"parley.dev/parley/internal/telemetry"
 )
 
 // now is when questions are asked.
@@ -103,13 +108,19 @@ func (s *set) At() storage.Series                { return s.at }
 func (s *set) Err() error                        { return nil }
 func (s *set) Warnings() annotations.Annotations { return nil }
 
-// answers are what Prometheus answers, sorted, with the labels in braces.
+// answers are what Prometheus answers now.
 func (s scraped) answers(t *testing.T, expr string) []string {
+	t.Helper()
+	return s.answersAt(t, expr, now)
+}
+
+// answersAt are what Prometheus answers at a time, sorted, with the labels in braces.
+func (s scraped) answersAt(t *testing.T, expr string, at time.Time) []string {
 	t.Helper()
 	expr = strings.NewReplacer("$__rate_interval", "5m", "$namespace", ".*").Replace(expr)
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})
 	t.Cleanup(func() { _ = engine.Close() })
-	query, err := engine.NewInstantQuery(context.Background(), s, nil, expr, now)
+	query, err := engine.NewInstantQuery(context.Background(), s, nil, expr, at)
 	if err != nil {
 		t.Fatalf("%s: %v", expr, err)
 	}
@@ -124,6 +135,40 @@ func (s scraped) answers(t *testing.T, expr string) []string {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// waits is a scraped metric of a chat that waits, each time so long and then not for a minute, until now.
+func waits(name, what string, long time.Duration) scraped {
+	var samples []chunks.Sample
+	step := 30 * time.Second
+	for begun := now.Add(-time.Hour); begun.Before(now); begun = begun.Add(long + time.Minute) {
+		end := begun.Add(long)
+		for at := begun; at.Before(end) && !at.After(now); at = at.Add(step) {
+			samples = append(samples, sample{at.UnixMilli(), float64(begun.Unix())})
+		}
+		samples = append(samples, sample{end.UnixMilli(), math.Float64frombits(promvalue.StaleNaN)})
+	}
+	return scraped{storage.NewListSeries(labels.FromStrings(model.MetricNameLabel, name, "for", what), samples)}
+}
+
+// TestAlertsSeeWaitsThatBeginAnew holds that the alerts answer all the time while no pod and no workspace starts,
+// although each single wait ends: a pod is replaced, and calls run, and fail, without the workspace.
+func TestAlertsSeeWaitsThatBeginAnew(t *testing.T) {
+	all := alerts(t)
+	for alert, c := range map[string]struct {
+		what string
+		long time.Duration
+	}{
+		"ParleyPodsDoNotStart":       {"Pod", podstate.DefaultStart},
+		"ParleyWorkspacesDoNotStart": {"Workspace", 5 * time.Minute}, // life.StartPatience
+	} {
+		prometheus := waits(telemetry.MetricOldestWait, c.what, c.long)
+		for ago := 15 * time.Minute; ago >= 0; ago -= 30 * time.Second {
+			if len(prometheus.answersAt(t, all[alert].String(), now.Add(-ago))) == 0 {
+				t.Fatalf("%s: nothing %s ago", alert, ago)
+			}
+		}
+	}
 }
 
 // TestEveryPanelOfProgramsHasAnAnswer holds that every question about Parley's programs has an answer as soon as each

@@ -41,6 +41,12 @@ func longestWait(what ...string) query {
 		telemetry.MetricOldestWait, strings.Join(what, "|")), legend([]string{telemetry.LabelFor})}
 }
 
+// within is the greatest answer of a time that ends now. It shows what ends, and begins anew.
+func (q query) within(time string) query {
+	q.expr = "max_over_time((" + q.expr + ")[" + time + ":30s])"
+	return q
+}
+
 // shared is a gauge that every manager tells of the whole cluster: with two managers a sum would tell it twice.
 func shared(metric string, by ...string) query {
 	return query{strings.Replace(sum(by), "sum", "max", 1) + "(" + metric + ")", legend(by)}
