@@ -116,7 +116,7 @@ func TestAFaultyQuestionIsFound(t *testing.T) {
 
 // values are those that questions may ask labels to have.
 var values = map[string][]string{
-	"for":    {"Approval", "Budget", "Pod", "Secret", "Workspace", "ArchiveStore"},
+	"for":    {"Approval", "Budget", "Model", "Pod", "Secret", "Workspace", "ArchiveStore"},
 	"result": {string(v1beta1.TurnFailed)}, "outcome": {string(v1beta1.OutcomeLost), string(v1beta1.OutcomeFailed)},
 	"kind":  {telemetry.TokensReasoning, telemetry.TokensCacheRead},
 	"phase": {string(v1beta1.ChatRunning)}, "condition": {v1beta1.ConditionReady}, "status": {"True", "False"},
