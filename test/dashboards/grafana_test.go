@@ -118,8 +118,9 @@ func TestAFaultyQuestionIsFound(t *testing.T) {
 var values = map[string][]string{
 	"for":    {"Approval", "Budget", "Model", "Pod", "Secret", "Workspace", "ArchiveStore"},
 	"result": {string(v1beta1.TurnFailed)}, "outcome": {string(v1beta1.OutcomeLost), string(v1beta1.OutcomeFailed)},
-	"kind":  {telemetry.TokensReasoning, telemetry.TokensCacheRead},
-	"phase": {string(v1beta1.ChatRunning)}, "condition": {v1beta1.ConditionReady}, "status": {"True", "False"},
+	"controller": {"chat"},
+	"kind":       {telemetry.TokensReasoning, telemetry.TokensCacheRead},
+	"phase":      {string(v1beta1.ChatRunning)}, "condition": {v1beta1.ConditionReady}, "status": {"True", "False"},
 }
 
 // faults are what makes a question unanswerable: metrics, labels and values that there are not.

@@ -46,6 +46,9 @@ func ofPrograms() metrics {
 		telemetry.MetricWaiting, telemetry.MetricShards} {
 		all.add(name, telemetry.LabelShard) // Where there are several.
 	}
+	for _, name := range []string{"controller_runtime_reconcile_errors_total", "controller_runtime_reconcile_total"} {
+		all.add(name, "controller") // Of controller-runtime.
+	}
 	return all
 }
 

@@ -5,41 +5,25 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 
 	"parley.dev/parley/internal/telemetry"
 )
 
+// ofChats selects the controllers without which no chat continues, among those of all operators.
+const ofChats = `controller=~"chat|chatmessage"`
+
 // chats are what people notice first.
 func chats() row {
 	turns := telemetry.MetricTurns
-	return row{"Chats", []panel{
+	return row{"Chats", slices.Concat([]panel{
 		{title: "Chats by phase", unit: "short",
 			description: "New: the manager has not looked at the chat. No data: no manager is scraped (ParleyManagerDown).",
 			queries:     []query{perShard(telemetry.MetricChats, telemetry.LabelPhase)}},
 		{title: "Chats that wait", unit: "short",
 			description: "By what ends the wait, as docs/reference/chat.md explains it.",
 			queries:     []query{perShard(telemetry.MetricWaits, telemetry.LabelFor)}},
-		{title: "Longest wait for people", unit: "s",
-			description: "For decisions about tool calls, answers to questions, and results of clients.",
-			queries:     []query{longestWait("Approval", "Answer", "ClientResult")}},
-		{title: "Longest wait for an administrator", unit: "s", alert: new(3600.0),
-			description: "ParleyChatsNeedAttention fires beyond the line.",
-			queries:     []query{longestWait("ChatModelConfig", "ChatClass", "Secret", "Message", "Quota", "Capacity")}},
-		{title: "Longest wait for models", unit: "s", alert: new(1800.0),
-			description: "For limits, or because a provider asked to wait. ParleyChatsWaitForModels fires beyond the line.",
-			queries:     []query{longestWait("Model", "Retry")}},
-		{title: "Longest wait for a budget", unit: "s", alert: new(900.0),
-			description: "ParleyBudgetsAreReached fires beyond the line.",
-			queries:     []query{longestWait("Budget")}},
-		{title: "Longest wait for generation pods", unit: "s", alert: new(60.0),
-			description: "In 5 minutes. ParleyPodsDoNotStart fires after 10 minutes beyond the line.",
-			queries:     []query{longestWait("Pod").within("5m")}},
-		{title: "Longest wait for workspaces", unit: "s", alert: new(240.0),
-			description: "In 10 minutes. ParleyWorkspacesDoNotStart fires beyond the line.",
-			queries:     []query{longestWait("Workspace").within("10m")}},
-		{title: "Longest wait for the archive", unit: "s", alert: new(1800.0),
-			description: "Chats that are kept because they cannot be archived. ParleyArchivesFail fires beyond the line.",
-			queries:     []query{longestWait("ArchiveStore")}},
+	}, longestWaits(), []panel{
 		{title: "Chats that are archived", unit: "reqps", description: "Before their retention deletes them, by result.",
 			queries: []query{perSecond(telemetry.MetricArchivedChats, telemetry.LabelResult)}},
 		{title: "Turns that end", unit: "reqps",
@@ -62,6 +46,11 @@ func chats() row {
 			description: "Messages that the chat did not take; results that came too late, or that the API server refused.",
 			queries: []query{perSecond(telemetry.MetricRejectedMessages, telemetry.LabelReason).called("message"),
 				perSecond(telemetry.MetricRefusedResults, telemetry.LabelReason).called("result")}},
+		{title: "Part of the manager's work that fails", unit: "percentunit", alert: new(.5),
+			description: "On chats and on messages. ParleyManagerFails fires beyond the line.",
+			queries: []query{{`sum by (controller) (rate(controller_runtime_reconcile_errors_total{` + ofChats +
+				`}[$__rate_interval])) / sum by (controller) (rate(controller_runtime_reconcile_total{` + ofChats +
+				`}[$__rate_interval]))`, "{{controller}}"}}},
 		{title: "Shards for each that has a manager", unit: "short", alert: new(1.0),
 			description: "No data: there is one. ParleyShardsAreMissing fires beyond the line.",
 			queries: []query{{fmt.Sprintf(`max(%[1]s) / count(count by (%[2]s) (%[1]s))`, telemetry.MetricShards,
@@ -69,7 +58,34 @@ func chats() row {
 		{title: "Admission policies are missing", unit: "short", alert: new(0.0),
 			description: "1: no policy refused what the manager may not write. ParleyPoliciesAreMissing fires beyond the line.",
 			queries:     []query{shared(telemetry.MetricPoliciesMissing).called("missing")}},
-	}}
+	})}
+}
+
+// longestWaits are for how long the chat has waited that has waited longest, by what ends the wait.
+func longestWaits() []panel {
+	return []panel{
+		{title: "Longest wait for people", unit: "s",
+			description: "For decisions about tool calls, answers to questions, and results of clients.",
+			queries:     []query{longestWait("Approval", "Answer", "ClientResult")}},
+		{title: "Longest wait for an administrator", unit: "s", alert: new(3600.0),
+			description: "ParleyChatsNeedAttention fires beyond the line.",
+			queries:     []query{longestWait("ChatModelConfig", "ChatClass", "Secret", "Message", "Quota", "Capacity")}},
+		{title: "Longest wait for models", unit: "s", alert: new(1800.0),
+			description: "For limits, or because a provider asked to wait. ParleyChatsWaitForModels fires beyond the line.",
+			queries:     []query{longestWait("Model", "Retry")}},
+		{title: "Longest wait for a budget", unit: "s", alert: new(900.0),
+			description: "ParleyBudgetsAreReached fires beyond the line.",
+			queries:     []query{longestWait("Budget")}},
+		{title: "Longest wait for generation pods", unit: "s", alert: new(60.0),
+			description: "In 5 minutes. ParleyPodsDoNotStart fires after 10 minutes beyond the line.",
+			queries:     []query{longestWait("Pod").within("5m")}},
+		{title: "Longest wait for workspaces", unit: "s", alert: new(240.0),
+			description: "In 10 minutes. ParleyWorkspacesDoNotStart fires beyond the line.",
+			queries:     []query{longestWait("Workspace").within("10m")}},
+		{title: "Longest wait for the archive", unit: "s", alert: new(1800.0),
+			description: "Chats that are kept because they cannot be archived. ParleyArchivesFail fires beyond the line.",
+			queries:     []query{longestWait("ArchiveStore")}},
+	}
 }
 
 // waits are where the time goes.
