@@ -268,6 +268,9 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		if rule.Annotations["runbook_url"] != url || rule.Annotations["summary"] == "" {
 			t.Errorf("%s has the annotations %v", rule.Alert, rule.Annotations)
 		}
+		if strings.Contains(rule.Annotations["description"], "logs deployment/") {
+			t.Errorf("%s has a command that reads the log of one pod of several, or of none with shards", rule.Alert)
+		}
 		_, section, found := strings.Cut(string(text), "\n## "+rule.Alert+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		for _, part := range []string{"**Meaning**", "**Cause**", "**Do**", "**Wait**"} {
