@@ -223,6 +223,19 @@ func TestChartInstallsIntoAnyNamespace(t *testing.T) {
 	}
 }
 
+// A PodMonitor selects pods of its own namespace.
+func TestMonitorsAndRulesAreInReleaseNamespace(t *testing.T) {
+	all, err := render("prometheus: {podmonitor: {enabled: true}, rules: {enabled: true}}", "ai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"PodMonitor/ai/parley", "PodMonitor/ai/parley-generation", "PrometheusRule/ai/parley"} {
+		if all[key] == nil {
+			t.Errorf("there is no %s", key)
+		}
+	}
+}
+
 func TestChartBindsRightsInListedNamespacesOnly(t *testing.T) {
 	all := mustRender(t, "namespaces: [team-a, team-b]")
 	for _, name := range []string{"parley-manager", "parley-gateway"} {

@@ -45,6 +45,8 @@ Prints the objects of a file of config/. Takes a dict: root, file, and optionall
 {{- range $document := splitList "\n---\n" ($root.Files.Get .file) -}}
 {{- $o := fromYaml $document -}}
 {{- if and $o.kind (or (not $kind) (eq $o.kind $kind)) -}}
+{{- /* That of the kustomization, if it names one. */}}
+{{- $_ := unset $o.metadata "namespace" -}}
 {{- include "parley.set" (list $o.metadata "labels" $labels) -}}
 {{- include "parley.object" (dict "root" $root "object" $o) -}}
 {{- end -}}
