@@ -44,7 +44,7 @@ const (
 func AddPoliciesCheck(mgr ctrl.Manager, namespace string, registry prometheus.Registerer) error {
 	watch := &policiesWatch{dry: client.NewDryRunClient(mgr.GetClient()), live: mgr.GetAPIReader(), namespace: namespace,
 		log: mgr.GetLogger().WithName("policies")}
-	err := errors.Join(newPoliciesCheck(mgr.GetClient(), namespace).addTo(mgr, "policies"), mgr.Add(watch),
+	err := errors.Join(newPoliciesCheck(mgr.GetClient(), watch.live, namespace).addTo(mgr, "policies"), mgr.Add(watch),
 		telemetry.RegisterPolicies(registry, watch.missing.Load))
 	if err != nil {
 		return fmt.Errorf("adding the check of the admission policies: %w", err)
@@ -80,18 +80,12 @@ func (w *policiesWatch) Start(ctx context.Context) error {
 // check looks for the policies and their bindings, and tries what one of them forbids. Without a clear answer nothing
 // changes.
 func (w *policiesWatch) check(ctx context.Context) {
-	var policies metav1.PartialObjectMetadataList
-	policies.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyList"))
-	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
-	if err := cmp.Or(w.live.List(ctx, &policies), w.live.List(ctx, &bindings)); err != nil {
+	if missing, unbound, err := unenforced(ctx, w.live); err != nil {
 		w.report(0, "the admission policies cannot be listed", "error", err.Error())
+	} else if w.unenforced = append(missing, unbound...); len(w.unenforced) > 0 {
+		w.report(0, "admission policies are not enforced", "missing", missing, "withoutBinding", unbound)
 	} else {
-		missing, unbound := config.UnenforcedPolicies(policies.Items, bindings.Items)
-		if w.unenforced = append(missing, unbound...); len(w.unenforced) > 0 {
-			w.report(0, "admission policies are not enforced", "missing", missing, "withoutBinding", unbound)
-		} else {
-			w.report(0, "")
-		}
+		w.report(0, "")
 	}
 	switch err := probe(ctx, w.dry, w.namespace, false); {
 	case err == nil:
@@ -108,6 +102,18 @@ func (w *policiesWatch) check(ctx context.Context) {
 	w.missing.Store(int64(max(len(w.unenforced), least)))
 }
 
+// unenforced are the policies that are missing, and those without a binding.
+func unenforced(ctx context.Context, live client.Reader) (missing, unbound []string, err error) {
+	var policies metav1.PartialObjectMetadataList
+	policies.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyList"))
+	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
+	if err := cmp.Or(live.List(ctx, &policies), live.List(ctx, &bindings)); err != nil {
+		return nil, nil, fmt.Errorf("listing the admission policies: %w", err)
+	}
+	missing, unbound = config.UnenforcedPolicies(policies.Items, bindings.Items)
+	return missing, unbound, nil
+}
+
 // report logs what one of the two checks finds, if that has changed. An empty message means that it finds nothing.
 func (w *policiesWatch) report(check int, message string, about ...any) {
 	text := message
@@ -122,19 +128,27 @@ func (w *policiesWatch) report(check int, message string, about ...any) {
 	}
 }
 
-func newPoliciesCheck(c client.Client, namespace string) *readiness {
+func newPoliciesCheck(c client.Client, live client.Reader, namespace string) *readiness {
 	dry := client.NewDryRunClient(c)
 	return &readiness{missing: "the API server does not enforce the admission policies yet",
 		await: func(ctx context.Context) error {
 			waiting, cancel := context.WithTimeout(ctx, policiesTimeout)
 			defer cancel()
-			for isPending(probe(ctx, dry, namespace, false), probe(ctx, dry, namespace, true), waiting.Err() != nil) {
+			for isPending(probe(ctx, dry, namespace, false), probe(ctx, dry, namespace, true), waiting.Err() != nil) ||
+				waiting.Err() == nil && areMissing(ctx, live) {
 				if err := retry.Sleep(ctx, probeInterval); err != nil {
 					return err
 				}
 			}
 			return nil
 		}}
+}
+
+// areMissing reports whether policies of this version are missing. After an upgrade, those of the earlier one are
+// enforced.
+func areMissing(ctx context.Context, live client.Reader) bool {
+	missing, unbound, err := unenforced(ctx, live)
+	return err == nil && len(missing)+len(unbound) > 0
 }
 
 // isPending reports whether the policies are not in force yet. A chat that the manager must not create shows whether

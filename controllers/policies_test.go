@@ -87,13 +87,41 @@ func TestManagersAreReadyOncePoliciesAreInForce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				policies := newPoliciesCheck(c, "ns")
+				policies := newPoliciesCheck(c, c, "ns")
 				if policies.Check(nil) == nil {
 					t.Error("the manager is ready before it has asked")
 				}
 				check.OK(t, policies.Start(t.Context()))
 				if err := policies.Check(nil); err != nil {
 					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestManagersWaitForPoliciesOfTheirVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		lists int // with a missing policy
+		want  time.Duration
+	}{"a policy comes last": {3, 3 * probeInterval}, "a policy never comes": {1000, policiesTimeout}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all, began := apiServer(denied), time.Now()
+				live := interceptor.NewClient(nil, interceptor.Funcs{
+					List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+						err := all.List(ctx, list)
+						if l, ok := list.(*metav1.PartialObjectMetadataList); ok && c.lists > 0 {
+							c.lists--
+							l.Items = l.Items[1:]
+						}
+						return err
+					}})
+				policies := newPoliciesCheck(all, live, "ns")
+				check.OK(t, policies.Start(t.Context()))
+				check.OK(t, policies.Check(nil))
+				if waited := time.Since(began); waited < c.want || waited > c.want+probeInterval {
+					t.Errorf("it waits %s", waited)
 				}
 			})
 		})
@@ -174,7 +202,8 @@ func TestEachUnenforcedPolicyIsReported(t *testing.T) {
 func TestACheckOfPoliciesEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	policies := newPoliciesCheck(apiServer(starting), "ns")
+	c := apiServer(starting)
+	policies := newPoliciesCheck(c, c, "ns")
 	if err := policies.Start(ctx); err != nil || policies.Check(nil) == nil {
 		t.Errorf("got %v, ready: %t", err, policies.ready.Load())
 	}
