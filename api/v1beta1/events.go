@@ -3,8 +3,8 @@
 
 package v1beta1
 
-// EventReason is the reason of an Event. All Events are about a Chat, and what goes well makes none.
-// Every ErrorReason is one, too: a turn failed with it.
+// EventReason is the reason of an Event. Events are about a Chat, or a ChatClass with spare pods, and what goes
+// well makes none. Every ErrorReason is one, too: a turn failed with it.
 type EventReason string
 
 // Reasons of Events about the work on a turn.

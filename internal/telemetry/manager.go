@@ -73,7 +73,7 @@ func refusedResults(m metrics) *prometheus.CounterVec {
 
 func toolCalls(m metrics) *prometheus.CounterVec {
 	return m.counter(MetricToolCalls,
-		"Tool calls: Succeeded, Failed, Interrupted, Denied, Cancelled. Those of MCP servers count as mcp, those of clients "+
+		"Tool calls: Succeeded, Failed, Interrupted, Denied, Canceled. Those of MCP servers count as mcp, those of clients "+
 			"and of unknown tools as client.",
 		LabelTool, LabelOutcome)
 }

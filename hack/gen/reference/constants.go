@@ -59,9 +59,9 @@ var chatReasons = append(conditionsOf("chat_conditions.go",
 func Events() ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, generated, api+"/events.go", "Events")
-	b.WriteString("\nAll Events are about a Chat. The note of a warning contains what is wrong and what to do. Success " +
-		"makes no Event. `Expired` and `Waiting` are Normal. If a turn fails, the reason is that of the " +
-		"[error](errors.md).\n")
+	b.WriteString("\nEvents are about a Chat. `GenerationPodRejected` is about a ChatClass if one of its spare pods is " +
+		"refused. The note of a warning contains what is wrong and what to do. Success makes no Event. `Expired` and " +
+		"`Waiting` are Normal. If a turn fails, the reason is that of the [error](errors.md).\n")
 	err := writeConstants(&b, []constantTable{
 		{"Reasons", "", api + "/events.go", "EventReason", "reason"},
 		{"Actions", "", api + "/events.go", "EventAction", "action"},
