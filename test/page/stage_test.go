@@ -16,13 +16,17 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"parley.dev/parley/internal/cli/ui"
+	"parley.dev/parley/test/kit/browser"
 )
+
+func TestMain(m *testing.M) { os.Exit(browser.Share(m)) }
 
 // stage is a gateway that says what a test wants it to, behind the server of kubectl chat ui.
 type stage struct {

@@ -54,8 +54,16 @@ type options struct{ anyCertificate bool }
 // AnyCertificate is an option of Start: the browser accepts every certificate.
 func AnyCertificate(o *options) { o.anyCertificate = true }
 
-// Start starts a browser that ends with the test.
+// Start starts a browser that ends with the test. Without options it is the one that Share shares.
 func Start(t testing.TB, more ...func(*options)) *Browser {
+	t.Helper()
+	if shared != nil && len(more) == 0 {
+		return shared.browserOf(t)
+	}
+	return start(t, more)
+}
+
+func start(t testing.TB, more []func(*options)) *Browser {
 	t.Helper()
 	var o options
 	for _, set := range more {
