@@ -71,6 +71,28 @@ func TestNothingThatWasTypedIsLost(t *testing.T) {
 	}
 }
 
+func TestTextIsKeptWhenStorageIsFull(t *testing.T) {
+	s := newStage(t)
+	s.chat("triage", user(0, "Hi."), status("Waiting", "Answered", 1, nil))
+	s.chat("other", user(0, "Ho."), status("Waiting", "Answered", 1, nil))
+	p := s.opened(t, `{ const real = Storage.prototype.setItem;
+		Storage.prototype.setItem = function (key, text) {
+			if (text.length > 7) throw new DOMException('full', 'QuotaExceededError');
+			real.call(this, key, text);
+		}; }`)
+	s.list(summary("triage", "Waiting", "Answered", nil), summary("other", "Waiting", "Answered", nil))
+	p.Sees("article", "Hi.")
+	p.Type("#compose", "A ")
+	p.Type("#compose", "long thought")
+	p.Click("#chats a", "other")
+	p.Sees("article", "Ho.")
+	p.Click("#chats a", "triage")
+	p.Sees("article", "Hi.")
+	if got := value(p, "#compose"); got != "A long thought" {
+		t.Errorf("the field has %q", got)
+	}
+}
+
 func TestRetryOfDeliveredMessageIsNoError(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", status("Waiting", "AwaitingFirstMessage", 0, nil))

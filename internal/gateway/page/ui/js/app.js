@@ -175,11 +175,14 @@ function startChat(given) {
 
 /** What the open menu is about. @type {ChatActions|null} */
 let chosen = null;
+/** What its words say that it changes, whatever others have changed since it was opened. @type {Object<string, object>} */
+let offers = {};
 
 /** Says what the menu does to a chat, and puts it below the button that opens it. @param {string} chat @param {HTMLElement} at */
 function openMenu(chat, at) {
   chosen = new ChatActions(list.namespace, chat, () => list.chats.get(chat));
   const about = chosen.summary() ?? {};
+  offers = { suspend: { suspend: !about.suspended }, archive: { archived: !about.archived } };
   const menu = byId('menu');
   for (const [act, words] of [['suspend', about.suspended ? 'Resume' : 'Suspend'], ['archive', about.archived ? 'Unarchive' : 'Archive'],
     ['pin', isPinned(list.namespace, chat) ? 'Unpin' : 'Pin to the top']]) {
@@ -206,8 +209,8 @@ const acts = {
   compact: () => chosen.request('Compact'),
   clear: () => chosen.request('Clear'),
   title: () => chosen.request('Title'),
-  suspend: () => chosen.change({ suspend: !chosen.summary()?.suspended }),
-  archive: () => chosen.change({ archived: !chosen.summary()?.archived }),
+  suspend: () => chosen.change(offers.suspend),
+  archive: () => chosen.change(offers.archive),
   delete: async () => {
     const { namespace, chat } = chosen;
     if (await chosen.delete() && view?.chat === chat) go(namespace, '');

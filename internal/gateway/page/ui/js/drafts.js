@@ -10,9 +10,9 @@ const memory = new Map();
 /** @param {string} key @returns {string} what was typed; empty if nothing was */
 export function draft(key) {
   try {
-    return sessionStorage.getItem(PREFIX + key) ?? memory.get(key) ?? '';
+    return memory.get(key) ?? sessionStorage.getItem(PREFIX + key) ?? '';
   } catch {
-    return memory.get(key) ?? '';
+    return '';
   }
 }
 
@@ -24,7 +24,7 @@ export function keep(key, text) {
     if (text === '') sessionStorage.removeItem(PREFIX + key);
     else sessionStorage.setItem(PREFIX + key, text);
   } catch {
-    // Storage is full or forbidden: the tab itself still has it.
+    // Storage is full or forbidden: this page still has it.
   }
 }
 
