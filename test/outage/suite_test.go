@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// network delays requests to the API server.
-type network struct{ delay atomic.Int64 }
+// network delays requests to the API server, and notes how much longer the slowest one about a lease took.
+type network struct{ delay, slowestLease atomic.Int64 }
 
 // config is the cluster as it is reached by the network.
 func (n *network) config() *rest.Config {
@@ -62,7 +62,11 @@ type link struct {
 
 // RoundTrip implements http.RoundTripper.
 func (l link) RoundTrip(r *http.Request) (*http.Response, error) {
-	if delay := time.Duration(l.network.delay.Load()); delay > 0 {
+	delay := time.Duration(l.network.delay.Load())
+	if strings.Contains(r.URL.Path, "/leases/") {
+		defer l.network.note(time.Now().Add(delay))
+	}
+	if delay > 0 {
 		select {
 		case <-time.After(delay):
 		case <-r.Context().Done():
@@ -70,6 +74,14 @@ func (l link) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return l.RoundTripper.RoundTrip(r)
+}
+
+// note notes a request that began to be late at a time.
+func (n *network) note(began time.Time) {
+	took := time.Since(began).Nanoseconds()
+	for slowest := n.slowestLease.Load(); took > slowest && !n.slowestLease.CompareAndSwap(slowest, took); {
+		slowest = n.slowestLease.Load()
+	}
 }
 
 // managers are two managers that elect a leader.

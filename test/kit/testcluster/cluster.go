@@ -44,6 +44,10 @@ const assetsVariable = "KUBEBUILDER_ASSETS"
 // programs are those of a control plane.
 var programs = []string{"etcd", "kube-apiserver"}
 
+// startTimeout is for how long each program of a control plane may start: seconds, but more than twenty where as many
+// programs share two CPUs.
+const startTimeout = 2 * time.Minute
+
 // Start starts a control plane from the programs in $KUBEBUILDER_ASSETS and waits until its resources can be created.
 // It ends with the test binary, also with one that is killed.
 func Start(ctx context.Context) (*Cluster, error) {
@@ -61,7 +65,8 @@ func StartWith(ctx context.Context, configure func(*envtest.ControlPlane)) (*Clu
 	if err != nil {
 		return nil, err
 	}
-	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: startTimeout}
 	env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(dir, "etcd")}
 	env.ControlPlane.GetAPIServer().Path = filepath.Join(dir, "kube-apiserver")
 	configure(&env.ControlPlane)
