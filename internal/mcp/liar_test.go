@@ -174,8 +174,8 @@ func TestHeadersAreSentWithEachRequest(t *testing.T) {
 }
 
 // Security (a hostile MCP server): cannot fill the prompt or the generation pod, by the number or the size of
-// definitions, pages or events, nor by an answer: only by those to about a hundred calls at once, each of megabytes. Also
-// TestInvalidServerIsUnavailable of internal/mcp.
+// definitions, pages or events, nor by an answer: only by those to about a hundred calls at once, each of megabytes.
+// Also TestInvalidServerIsUnavailable of internal/mcp.
 func TestDefinitionsAreLimited(t *testing.T) {
 	var many []any
 	for i := range 70 {

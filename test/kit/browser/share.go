@@ -5,6 +5,7 @@ package browser
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -38,8 +39,8 @@ func (s *sharing) browserOf(t testing.TB) *Browser {
 }
 
 func (s *sharing) end() {
-	for i := len(s.ends) - 1; i >= 0; i-- {
-		s.ends[i]()
+	for _, end := range slices.Backward(s.ends) {
+		end()
 	}
 }
 
@@ -54,7 +55,7 @@ func (s *starter) Cleanup(end func()) { s.sharing.ends = append(s.sharing.ends, 
 
 // TempDir implements testing.TB.
 func (s *starter) TempDir() string {
-	dir, err := os.MkdirTemp("", "browser-") //nolint:usetesting // It outlives the test.
+	dir, err := os.MkdirTemp("", "browser-")
 	if err != nil {
 		s.Fatalf("making a folder for the browser: %v", err)
 	}
