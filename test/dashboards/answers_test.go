@@ -151,9 +151,9 @@ func waits(name, what string, long time.Duration) scraped {
 	return scraped{storage.NewListSeries(labels.FromStrings(model.MetricNameLabel, name, "for", what), samples)}
 }
 
-// TestAlertsSeeWaitsThatBeginAnew holds that the alerts answer all the time while no pod and no workspace starts,
+// TestAlertsSeeWaitsThatStartAgain holds that the alerts answer all the time while no pod and no workspace starts,
 // although each single wait ends: a pod is replaced, and calls run, and fail, without the workspace.
-func TestAlertsSeeWaitsThatBeginAnew(t *testing.T) {
+func TestAlertsSeeWaitsThatStartAgain(t *testing.T) {
 	all := alerts(t)
 	for alert, c := range map[string]struct {
 		what string

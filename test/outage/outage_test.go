@@ -45,16 +45,17 @@ func TestChatsWaitWhileAPIServerIsSlow(t *testing.T) {
 	n.delay.Store(int64(2 * time.Second))
 	k.comeFar(1)
 	lost := m.logged(lostLease)
-	if slowest := time.Duration(n.slowestLease.Load()); lost > 0 && slowest > leaseRoom/2 {
-		t.Skipf("this machine is too busy: it took %s more than that to renew a lease", slowest)
+	// On a busy machine the API server itself can take what is left of the time.
+	if slowest := time.Duration(n.slowestLease.Load()); slowest < leaseRoom/2 {
+		check.Equal(t, "leases lost with 2 s", 0, lost)
 	}
-	check.Equal(t, "leases lost with 2 s", 0, lost)
+	eventually(t, "a manager leads", func() bool { return m.logged(leads) > lost })
 	n.delay.Store(int64(4 * time.Second))
-	eventually(t, "the leader loses its lease", func() bool { return m.logged(lostLease) == 1 })
-	check.Equal(t, "managers that led", 1, m.logged(leads))
+	eventually(t, "the leader loses its lease", func() bool { return m.logged(lostLease) == lost+1 })
+	check.Equal(t, "managers that led", lost+1, m.logged(leads))
 	n.delay.Store(0)
 	k.comeFar(2)
-	check.Equal(t, "terms of leaders", 2, m.logged(leads))
+	check.Equal(t, "terms of leaders", lost+2, m.logged(leads))
 	k.end()
 }
 

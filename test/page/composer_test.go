@@ -232,8 +232,8 @@ func TestListAndHeadHaveTheActionsOfChat(t *testing.T) {
 	p.Sees("#menu button", "Resume")
 	hasNoBarrier(p)
 	pictured(p, "page-menu", "the menu of a chat")
-	s.tell(chats, event{"modified", summary("alpha", "Waiting", "Answered", fields{"title": "It goes on"})})
-	p.Sees("#chats", "It goes on")
+	s.tell(chats, event{"modified", summary("alpha", "Waiting", "Answered", fields{"title": "It continues"})})
+	p.Sees("#chats", "It continues")
 	p.Click("#menu button", "Resume")
 	if got := encoded(s.wasAsked("PATCH " + chats + "/alpha")); got != `{"spec":{"suspend":false}}` {
 		t.Errorf("asked for was %s", got)

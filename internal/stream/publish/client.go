@@ -124,8 +124,8 @@ func (c *Client) call(ctx context.Context, method, url string, body io.Reader, r
 	}
 	req.Header.Set(relay.IncarnationHeader, c.incarnation)
 	req.Header.Set("Content-Type", relay.FrameMediaType)
-	// Twice is as good as once. Without this key, which is not sent, a connection that the relay closes as the request
-	// is written would be an error.
+	// The transport repeats requests with this key, which it does not send, if the relay closes the connection before it
+	// answers. The relay takes each request twice, but for a stream of parts, which cannot be read again.
 	req.Header["Idempotency-Key"] = nil
 	resp, err := c.http.Do(req)
 	if err != nil {

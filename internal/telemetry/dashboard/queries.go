@@ -41,7 +41,7 @@ func longestWait(what ...string) query {
 		telemetry.MetricOldestWait, strings.Join(what, "|")), legend([]string{telemetry.LabelFor})}
 }
 
-// within is the greatest answer of a time that ends now. It shows what ends, and begins anew.
+// within is the greatest value in a period that ends now. It also shows a wait that has ended and started again.
 func (q query) within(time string) query {
 	q.expr = "max_over_time((" + q.expr + ")[" + time + ":30s])"
 	return q

@@ -22,7 +22,7 @@ export class Outbox {
     /** @type {{body: any, state: string}[]} */
     this.items = (JSON.parse(draft(this.key) || '[]')).map((body) => ({ body, state: 'is being sent' }));
     this.closed = false;
-    /** Resolves once all of before have arrived, or were refused. */
+    /** Settles once all messages so far have arrived, or were refused. */
     this.arrived = Promise.resolve();
     for (const item of this.items) this.#send(item, true);
   }
@@ -54,7 +54,8 @@ export class Outbox {
 
   /** Sends it after those before it: a chat takes messages in the order in which they arrive. */
   #send(item, again = false) {
-    this.arrived = this.arrived.then(() => this.#deliver(item, again));
+    const next = () => this.#deliver(item, again);
+    this.arrived = this.arrived.then(next, next);
   }
 
   async #deliver(item, again) {
