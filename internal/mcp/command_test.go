@@ -80,6 +80,36 @@ func TestListBelongsToOneWorkspace(t *testing.T) {
 	}
 }
 
+func TestListIsReadInReplacementOfLostPod(t *testing.T) {
+	lost, replacement := realagent.Start(t), realagent.Start(t)
+	lost.Options.Pod = "lost"
+	lost.Options.Gone = func(context.Context) bool { return true }
+	lost.Program.Process.Signal(unix.SIGTERM)
+	lost.Program.Wait()
+	stale, fresh := lost.Client(), replacement.Client()
+	for name, c := range map[string]struct {
+		next    *client.Client
+		offered int
+	}{"there is one": {fresh, 5}, "there is none": {stale, 0}} {
+		t.Run(name, func(t *testing.T) {
+			servers, _ := newServers(t, nil)
+			asked := 0
+			o := servers.Offer(t.Context(), []v1beta1.MCPServer{playing(t, "honest")}, mcp.Places{
+				Workspace: func(context.Context) (*client.Client, error) {
+					if asked++; asked == 1 {
+						return stale, nil
+					}
+					return c.next, nil
+				}})
+			defer o.Close()
+			check.Equal(t, "tools", c.offered, len(o.Tools()))
+			if c.offered == 0 {
+				failsWith(t, o, v1beta1.MCPWorkspaceNotReady, "the pod of the workspace is gone")
+			}
+		})
+	}
+}
+
 func TestCallOfWorkspaceServerNeedsWorkspace(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)

@@ -48,7 +48,7 @@ type Places struct {
 }
 
 // Offer lists the tools of the servers, concurrently. It takes at most the longest connect timeout, for a command twice
-// that, and no time if the lists are cached.
+// that and for one whose workspace has lost its pod four times, and no time if the lists are cached.
 func (s *Servers) Offer(ctx context.Context, servers []v1beta1.MCPServer, places Places) *Offer {
 	o := &Offer{}
 	var asking sync.WaitGroup
@@ -74,7 +74,18 @@ func (s *Servers) Offer(ctx context.Context, servers []v1beta1.MCPServer, places
 // maxTools bounds the tools of all servers on offer. OpenAI takes 128 in a request, and Parley has some of its own.
 const maxTools = 96
 
+// ask lists the tools of the server. It asks again in the pod that replaced the one of a command.
 func (f *source) ask(ctx context.Context, places Places) {
+	f.list(ctx, places)
+	if f.failure == nil || f.endpoint == nil || f.failure.reason != v1beta1.MCPWorkspaceNotReady {
+		return
+	}
+	if next, failed := f.servers.endpoint(ctx, f.server, places); failed == nil && next.key != f.endpoint.key {
+		f.list(ctx, places)
+	}
+}
+
+func (f *source) list(ctx context.Context, places Places) {
 	var err error
 	if f.endpoint, f.failure = f.servers.endpoint(ctx, f.server, places); f.failure != nil {
 		return

@@ -7,6 +7,7 @@ package workspaces
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -81,16 +82,30 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1beta1.Chat) (*client.Client
 	case !Has(chat):
 		return nil, fmt.Errorf("chat %s, which this one would share a workspace with, has none", root.Name)
 	}
-	pod, err := w.pod(ctx, root)
-	if err != nil {
-		return nil, err
+	return w.open(ctx, root)
+}
+
+// open is a client of the agent in the workspace's pod, or in the pod that has replaced it meanwhile.
+func (w *Workspaces) open(ctx context.Context, root *v1beta1.Chat) (*client.Client, error) {
+	for {
+		pod, err := w.pod(ctx, root)
+		if err != nil {
+			return nil, err
+		}
+		c := w.client(root, pod)
+		if err = w.bind(ctx, c, boundPod{pod.UID, string(root.UID)}); !errors.Is(err, client.ErrGone) {
+			return c, err
+		}
 	}
+}
+
+// client is one of the agent in the pod of the root's workspace.
+func (w *Workspaces) client(root *v1beta1.Chat, pod *v1beta1.WorkspacePod) *client.Client {
 	audience := protocol.Audience(w.options.Namespace, pod.UID)
-	c := client.New(client.Options{Address: pod.Address, Chat: string(root.UID), Pod: pod.UID, Transport: w.transport,
+	return client.New(client.Options{Address: pod.Address, Chat: string(root.UID), Pod: pod.UID, Transport: w.transport,
 		Timeout: answerPatience,
 		Token:   func(ctx context.Context) (string, error) { return w.token(ctx, audience) },
 		Gone:    func(ctx context.Context) bool { return w.gone(ctx, root, pod.UID) }})
-	return c, w.bind(ctx, c, boundPod{pod.UID, string(root.UID)})
 }
 
 // Owner is the root of the chat's family, which owns the workspace.
@@ -98,18 +113,23 @@ func (w *Workspaces) Owner(ctx context.Context, chat *v1beta1.Chat) (*v1beta1.Ch
 	return tree.Top(chat, func(name string) (*v1beta1.Chat, error) { return read(ctx, w.options.Chat, name) })
 }
 
-// unreadyPatience is how long a call waits for a pod that is no longer ready, as after a restart of its kubelet.
-const unreadyPatience = 10 * time.Second
+const (
+	// startPatience is how long a call waits for a workspace from when that stopped being ready: a minute, as the manager
+	// waits before it has a model asked without the tools of commands. A pod that was removed is replaced sooner.
+	startPatience = time.Minute
+	// startPoll is how often the call looks.
+	startPoll = 250 * time.Millisecond
+)
 
 // pod is the ready pod of the root's workspace. The operator has checked it before the calls, so a missing one is for
-// people to fix, or was just lost. It waits for a pod that may become ready again.
+// people to fix, or was just lost. It waits for a pod that is about to be ready.
 func (w *Workspaces) pod(ctx context.Context, root *v1beta1.Chat) (pod *v1beta1.WorkspacePod, err error) {
-	for end := w.options.Now().Add(unreadyPatience); ; {
+	for end := w.options.Now().Add(startPatience); ; {
 		pod, passes, err := w.look(ctx, root)
 		if !passes || w.options.Now().After(end) {
 			return pod, err
 		}
-		if retry.Sleep(ctx, unreadyPatience/40) != nil {
+		if retry.Sleep(ctx, startPoll) != nil {
 			return nil, err
 		}
 	}
@@ -133,8 +153,8 @@ func (w *Workspaces) look(ctx context.Context, root *v1beta1.Chat) (_ *v1beta1.W
 	case ready == nil:
 		return nil, false, fmt.Errorf("it is about to start; try again in a moment")
 	case workspace.Status.Phase != v1beta1.WorkspacePhaseReady || pod == nil || pod.Address == "":
-		passes = v1beta1.ReasonOf(ready) == v1beta1.ReasonPodLost &&
-			workspace.Status.Phase == v1beta1.WorkspacePhaseStarting
+		passes = ready.Status == metav1.ConditionUnknown &&
+			w.options.Now().Sub(ready.LastTransitionTime.Time) < startPatience
 		return nil, passes, fmt.Errorf("%s: %s", ready.Reason, ready.Message)
 	}
 	return pod, false, nil

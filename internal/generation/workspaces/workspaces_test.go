@@ -68,15 +68,34 @@ func TestTroubleWithTheAPIServerPasses(t *testing.T) {
 	}
 }
 
-func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
+func TestCallWaitsForWorkspaceThatJustLostPod(t *testing.T) {
+	unready := func(reason v1beta1.ConditionReason) metav1.Condition {
+		return metav1.Condition{Reason: string(reason), Status: metav1.ConditionUnknown}
+	}
+	lost, starting := unready(v1beta1.ReasonPodLost), unready(v1beta1.ReasonPodStarting)
+	failed := metav1.Condition{Reason: string(v1beta1.ReasonPodNotStarting), Status: metav1.ConditionFalse}
+	stopped := metav1.Condition{Reason: string(v1beta1.ReasonWorkspaceStopped), Status: metav1.ConditionTrue}
 	for name, c := range map[string]struct {
-		lasts time.Duration
-		found bool
-		most  time.Duration
+		phase v1beta1.WorkspacePhase
+		ready metav1.Condition
+		// before is for how long it was not ready before the call, and lasts for how long after.
+		before, lasts time.Duration
+		found         bool
+		most          time.Duration
 	}{
-		"it is ready":             {0, true, 0},
-		"it is ready again":       {3 * time.Second, true, 4 * time.Second},
-		"it is not ready for now": {time.Hour, false, 11 * time.Second},
+		"it is ready":       {v1beta1.WorkspacePhaseStarting, lost, 0, 0, true, 0},
+		"it is ready again": {v1beta1.WorkspacePhaseStarting, lost, 0, 3 * time.Second, true, 4 * time.Second},
+		"its pod is being removed": {v1beta1.WorkspacePhaseStopping, unready(v1beta1.ReasonPodStopping), 0,
+			5 * time.Second, true, 6 * time.Second},
+		"a pod is to be created": {v1beta1.WorkspacePhasePending, starting, 0, 5 * time.Second, true, 6 * time.Second},
+		"another pod starts":     {v1beta1.WorkspacePhaseStarting, starting, 0, 20 * time.Second, true, 21 * time.Second},
+		"it is not ready for now": {v1beta1.WorkspacePhaseStarting, lost, 50 * time.Second, time.Hour, false,
+			11 * time.Second},
+		"it was not ready for long": {v1beta1.WorkspacePhaseStarting, starting, time.Hour, time.Hour, false, 0},
+		"the manager's clock is ahead": {v1beta1.WorkspacePhaseStarting, lost, -time.Hour, 3 * time.Hour, false,
+			61 * time.Second},
+		"it has failed":  {v1beta1.WorkspacePhaseFailed, failed, 0, time.Hour, false, 0},
+		"it was stopped": {v1beta1.WorkspacePhaseStopped, stopped, 0, time.Hour, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,7 +107,8 @@ func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
 					workspace.Status.Pod = &v1beta1.WorkspacePod{Address: "10.0.0.7"}
 					phase, ready := v1beta1.WorkspacePhaseReady, metav1.Condition{Type: v1beta1.ConditionReady}
 					if time.Since(began) < c.lasts {
-						phase, ready.Reason = v1beta1.WorkspacePhaseStarting, string(v1beta1.ReasonPodLost)
+						phase, ready = c.phase, c.ready
+						ready.Type, ready.LastTransitionTime = v1beta1.ConditionReady, metav1.NewTime(began.Add(-c.before))
 					}
 					workspace.Status.Phase, workspace.Status.Conditions = phase, []metav1.Condition{ready}
 					return workspace, nil
@@ -100,6 +120,40 @@ func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
 		})
 	}
 }
+
+func TestCallTakesReplacementOfLostPod(t *testing.T) {
+	root := &v1beta1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+	root.Status.Internal.Attempt.HasWorkspace = true
+	pods := []v1beta1.WorkspacePod{{UID: "lost", Address: "10.0.0.1"}, {UID: "next", Address: "10.0.0.2"}}
+	w := New(Options{Now: time.Now,
+		Mint: func(context.Context, string) (string, time.Time, error) {
+			return "token", time.Now().Add(time.Hour), nil
+		},
+		Workspace: func(context.Context, string) (*v1beta1.Workspace, error) {
+			pod := pods[0]
+			pods = pods[len(pods)-1:]
+			return &v1beta1.Workspace{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(root, v1beta1.GroupVersion.WithKind("Chat"))}},
+				Status: v1beta1.WorkspaceStatus{Phase: v1beta1.WorkspacePhaseReady, Pod: &pod,
+					Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue}}}}, nil
+		}})
+	w.transport = answering(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Hostname() == "10.0.0.1" {
+			return nil, errors.New("connection refused")
+		}
+		answer := httptest.NewRecorder()
+		_, _ = answer.WriteString(`{"chat":"u"}`) // A recorder takes all.
+		return answer.Result(), nil
+	})
+	c, err := w.Of(t.Context(), root)
+	check.OK(t, err)
+	_, pod := c.Place()
+	check.Equal(t, "pod", "next", pod)
+}
+
+type answering func(*http.Request) (*http.Response, error)
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
 func TestPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
 	type status = v1beta1.WorkspaceStatus
