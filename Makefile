@@ -440,18 +440,18 @@ test-upgrade-short: ## The same for 12 chats and about a minute, if the checkout
 .PHONY: bench-streams
 bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, and the model alone: bin/bench-generator.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json $(GO_TEST) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json $(GO_BENCH) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
 
 .PHONY: bench-gateway
 bench-gateway: envtest-assets ## Measure 1000 streams at one gateway, how late parts come, and what it adds to sending a message: bin/bench-gateway.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-gateway.json $(GO_TEST) -run='^$$' -bench=. -benchtime=1x ./test/gateway
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-gateway.json $(GO_BENCH) -run='^$$' -bench=. -benchtime=1x ./test/gateway
 
 # Without the garbage collector, whose turns would come upon one write or the other.
 .PHONY: bench-writes
 bench-writes: envtest-assets ## Measure what the writes of a turn cost the API server, with and without policies, rules and schemas: bin/bench-writes.json.
 	@mkdir -p $(BIN)
-	GOGC=off KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-writes.json $(GO_TEST) -run='^$$' -bench=Writes -benchtime=1x ./test/admission
+	GOGC=off KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-writes.json $(GO_BENCH) -run='^$$' -bench=Writes -benchtime=1x ./test/admission
 
 # How many chats at rest bench-memory makes, of 20 messages of 4 KiB each: 10000 need 2 GB of disk and some minutes.
 BENCH_CHATS ?= 1000
@@ -459,17 +459,17 @@ BENCH_CHATS ?= 1000
 .PHONY: bench-memory
 bench-memory: envtest-assets ## Measure what chats at rest cost the manager, and its start with them: bin/bench-manager.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json $(GO_TEST) -timeout 1h -run='^$$' -bench=Manager -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json $(GO_BENCH) -timeout 1h -run='^$$' -bench=Manager -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
 
 .PHONY: bench-search
 bench-search: envtest-assets ## Measure a search in the messages of chats at rest (BENCH_CHATS): bin/bench-search.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-search.json $(GO_TEST) -timeout 1h -run='^$$' -bench=Search -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-search.json $(GO_BENCH) -timeout 1h -run='^$$' -bench=Search -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
 
 .PHONY: bench-deletion
 bench-deletion: envtest-assets ## Measure how fast messages go whose chats are deleted, beside a kind without schema: bin/bench-deletion.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-deletion.json $(GO_TEST) -timeout 1h -run='^$$' -bench=Deletion -benchtime=1x ./test/memory
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-deletion.json $(GO_BENCH) -timeout 1h -run='^$$' -bench=Deletion -benchtime=1x ./test/memory
 
 .PHONY: bench
 bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writes bench-memory bench-deletion) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.

@@ -31,8 +31,9 @@ func TestChangedFiles(t *testing.T) {
 	r := loadParley(t)
 	for file, c := range map[string]struct{ targets, runs, not string }{
 		"internal/chat/plan/report.go": {"lint soak-short test-crash test-e2e test-gitops test-integration test-unit verify",
-			"internal/chat/plan controllers/chat test/integration test/crash test/layers", "internal/chat/cost test/page"},
-		"internal/chat/plan/action_test.go": {"lint test-unit verify", "internal/chat/plan test/layers", "controllers/chat"},
+			"internal/chat/plan controllers/chat test/integration test/crash test/layers test/style",
+			"internal/chat/cost test/page"},
+		"internal/chat/plan/action_test.go": {"lint test-unit verify", "internal/chat/plan test/style", "controllers/chat"},
 		"internal/gateway/rest/chats.go": {"lint soak-short test-crash test-e2e test-integration test-page test-signin test-unit verify",
 			"internal/gateway test/gateway", "controllers/chat"},
 		"cmd/gateway/main.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
@@ -61,7 +62,7 @@ func TestChangedFiles(t *testing.T) {
 		"docs/reference/status.md":            {"test-integration test-unit verify", "test/integration", ""},
 		"docs/reference/gateway-openapi.json": {"test-integration test-unit verify", "internal/gateway/rest", "internal/gateway"},
 		"docs/screenshots/page-light.png":     {"test-integration test-unit", "test/integration", "internal/gateway"},
-		"README.md":                           {"test-unit", "test/layers", "internal/gateway"},
+		"README.md":                           {"test-unit", "test/style", "internal/gateway"},
 		"LICENSE":                             {"", "", ""},
 		"internal/gateway/page/ui/js/api.js": {"soak-short test-e2e test-integration test-page test-signin test-unit verify",
 			"test/page internal/gateway/page", "controllers/chat"},

@@ -190,7 +190,7 @@ func startManager(t testing.TB) *managerProcess {
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	check.OK(t, cluster.WriteKubeconfig(config))
 	program := exec.CommandContext(context.Background(), os.Args[0])
-	program.Env = append(os.Environ(), managerVariable+"="+config)
+	program.Env = append(os.Environ(), managerVariable+"="+config, "GOGC=100") // As in the cluster, not as in tests.
 	program.Stderr = os.Stderr
 	ask, err := program.StdinPipe()
 	check.OK(t, err)

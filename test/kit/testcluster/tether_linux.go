@@ -37,7 +37,11 @@ func become(name string) error {
 	if parent := strconv.Itoa(os.Getppid()); parent != os.Getenv(tetheredTo) {
 		return fmt.Errorf("tethering %s: the test binary has ended", name)
 	}
-	return syscall.Exec(filepath.Join(os.Getenv(assetsVariable), name), os.Args, os.Environ())
+	env := os.Environ()
+	if os.Getenv("GOGC") == "" { // A sixth less time, for twice the memory.
+		env = append(env, "GOGC=400")
+	}
+	return syscall.Exec(filepath.Join(os.Getenv(assetsVariable), name), os.Args, env)
 }
 
 // tether makes a folder that has the programs under their names, each of which ends with this process. It may be

@@ -1,12 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package style
 
 import (
 	"go/ast"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -16,25 +14,19 @@ import (
 const mostWords = 8
 
 func TestNamesOfTestsAreShort(t *testing.T) {
-	for _, dir := range []string{"api", "client", "cmd", "controllers", "hack", "internal", "test"} {
-		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			for _, declared := range parsed(t, path).Decls {
-				if f, ok := declared.(*ast.FuncDecl); ok && f.Recv == nil {
-					if name := nameOfTest(f.Name.Name); words(name) > mostWords {
-						t.Errorf("%s: %s has %d words, and at most %d are read: say event and outcome", path, f.Name.Name,
-							words(name), mostWords)
-					}
+	eachFile(t, dirs, func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		for _, declared := range parsed(t, path).Decls {
+			if f, ok := declared.(*ast.FuncDecl); ok && f.Recv == nil {
+				if name := nameOfTest(f.Name.Name); words(name) > mostWords {
+					t.Errorf("%s: %s has %d words, and at most %d are read: say event and outcome", path, f.Name.Name,
+						words(name), mostWords)
 				}
 			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
-	}
+	})
 }
 
 // nameOfTest is what follows Test, Benchmark or Fuzz; empty for another function.

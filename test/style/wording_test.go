@@ -1,14 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package style
 
 import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -95,19 +93,17 @@ func expression(words string) *regexp.Regexp {
 }
 
 func TestTextsAreInUsualWords(t *testing.T) {
-	for _, dir := range []string{"api", "client", "cmd", "controllers", "internal"} {
-		eachSource(t, dir, func(path string) {
-			for _, text := range textsOf(parsed(t, path)) {
-				for _, found := range unusualIn(inStrings, text) {
-					t.Errorf("%s: a text's %s: %s", path, found, text)
-				}
+	eachSource(t, []string{"api", "client", "cmd", "controllers", "internal"}, func(path string) {
+		for _, text := range textsOf(parsed(t, path)) {
+			for _, found := range unusualIn(inStrings, text) {
+				t.Errorf("%s: a text's %s: %s", path, found, text)
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestTheAPIIsInUsualWords(t *testing.T) {
-	eachSource(t, "api", func(path string) {
+	eachSource(t, []string{"api"}, func(path string) {
 		for _, group := range parsed(t, path).Comments {
 			for _, found := range unusualIn(inAPI, group.Text()) {
 				t.Errorf("%s: a comment's %s: %s", path, found, group.Text())
@@ -121,20 +117,6 @@ func TestPagesAreInUsualWords(t *testing.T) {
 		for _, found := range unusualIn(inPages, withoutCode(text)) {
 			t.Errorf("%s: %s", path, found)
 		}
-	}
-}
-
-// eachSource calls do with each Go file of the folder that is no test.
-func eachSource(t *testing.T, dir string, do func(path string)) {
-	t.Helper()
-	err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
-			do(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -1,15 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package style
 
 import (
 	"go/ast"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -23,20 +20,11 @@ var reasonsOf = map[string][]int{
 // TestReasonsAreConstantsOfTheAPI holds that no reason of a condition and no reason or action of an Event is made up
 // where it is used: people search for them, and the pages of docs list them.
 func TestReasonsAreConstantsOfTheAPI(t *testing.T) {
-	for _, dir := range []string{"controllers", "internal"} {
-		err := filepath.WalkDir("../../"+dir, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			for _, literal := range literalReasons(parsed(t, path)) {
-				t.Errorf("%s names the reason %s", path, literal)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	eachSource(t, []string{"controllers", "internal"}, func(path string) {
+		for _, literal := range literalReasons(parsed(t, path)) {
+			t.Errorf("%s names the reason %s", path, literal)
 		}
-	}
+	})
 }
 
 func literalReasons(file *ast.File) (literals []string) {

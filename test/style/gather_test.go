@@ -1,12 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package style
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,23 +68,4 @@ func methodsElsewhere(t *testing.T, gather string) (names []string) {
 		}
 	}
 	return names
-}
-
-func parsed(t *testing.T, path string) *ast.File {
-	t.Helper()
-	return parsedFrom(t, path, nil)
-}
-
-func parsedSource(t *testing.T, source string) *ast.File {
-	t.Helper()
-	return parsedFrom(t, "source.go", source)
-}
-
-func parsedFrom(t *testing.T, path string, source any) *ast.File {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
 }

@@ -1,11 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package layers
+package style
 
 import (
 	"go/ast"
-	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -13,6 +12,9 @@ import (
 	"strings"
 	"testing"
 )
+
+// module begins the import path of each package.
+const module = "parley.dev/parley/"
 
 // maxMethods is how many methods a type may have, those of the types of this module that it embeds included.
 const maxMethods = 25
@@ -25,17 +27,9 @@ var manyMethods = map[string]int{
 
 func TestTypesHaveFewMethods(t *testing.T) {
 	types := typesByName{}
-	for _, dir := range []string{"api", "client", "cmd", "controllers", "internal", "plugins", "test"} {
-		err := filepath.WalkDir("../../"+dir, func(name string, _ fs.DirEntry, err error) error {
-			if err == nil && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
-				types.add(strings.TrimPrefix(filepath.Dir(name), "../../"), parsed(t, name))
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	eachSource(t, []string{"api", "client", "cmd", "controllers", "internal", "plugins", "test"}, func(path string) {
+		types.add(strings.TrimPrefix(filepath.Dir(path), "../../"), parsed(t, path))
+	})
 	unused := maps.Clone(manyMethods)
 	for name := range types {
 		have, ceiling := len(types.methodsOf(name)), max(maxMethods, manyMethods[name])
