@@ -92,14 +92,20 @@ func newPair(t *testing.T, source *fakesource.FakeControllerSource) pair {
 
 func (p pair) start(t *testing.T) {
 	t.Helper()
+	start(t, p.packed, p.plain)
+}
+
+// start runs the informers until the test ends, and waits until they have synced. An informer runs only once.
+func start(t *testing.T, informers ...cache.SharedIndexInformer) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	for _, informer := range []cache.SharedIndexInformer{p.packed, p.plain} {
+	for _, informer := range informers {
 		running.Go(func() { informer.RunWithContext(ctx) })
-	}
-	if !cache.WaitForCacheSync(ctx.Done(), p.packed.HasSynced, p.plain.HasSynced) {
-		t.Fatal("the informers do not sync")
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			t.Fatal("an informer does not sync")
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func shardOf(t *testing.T, lw cache.ListerWatcher, kind runtime.Object) (cache.S
 			t.Fatal(err)
 		}
 	}
-	pair{informer, informer}.start(t)
+	start(t, informer)
 	return informer, heard
 }
 
