@@ -302,6 +302,34 @@ func TestAnswersToSeveralRequestsAreApart(t *testing.T) {
 	}
 }
 
+func TestQuestionIsAnsweredOnceItIsComplete(t *testing.T) {
+	s := newStage(t)
+	question := waitsFor("c1", "deploy", fields{})
+	question["approvalCause"] = "InputRequired"
+	question["inputRequests"] = encoded(fields{"q": fields{"params": fields{"message": "Where?", "requestedSchema": fields{
+		"required": []string{"region", "size", "count"}, "properties": fields{
+			"region": fields{"type": "string", "title": "Region"},
+			"size":   fields{"type": "string", "title": "Size", "enum": []string{"small", "large"}, "default": "large"},
+			"tags":   fields{"type": "array", "items": fields{"enum": []string{"a", "b"}}, "default": []string{"b"}},
+			"count":  fields{"type": "integer", "title": "Count", "minimum": 0.5, "maximum": 5, "default": 2}}}}}})
+	s.chat("triage", asks(question)...)
+	p := s.opened(t)
+	p.Sees("[data-call=c1] label", "Region")
+	p.Click("[data-call=c1] button", "Answer")
+	p.Until("the field is shown that has no value", "document.activeElement.matches('[data-call=c1] input[type=text]:invalid')")
+	p.Write("east")
+	p.Type("[data-call=c1] input[type=number]", "9")
+	p.Click("[data-call=c1] button", "Answer")
+	p.Until("the field is shown that is not valid", "document.activeElement.matches('[data-call=c1] input[type=number]:invalid')")
+	p.Clear("[data-call=c1] input[type=number]")
+	p.Type("[data-call=c1] input[type=number]", "3")
+	p.Click("[data-call=c1] button", "Answer")
+	const want = `{"count":3,"region":"east","size":"large","tags":["b"]}`
+	if got := s.wasAsked("POST " + chats + "/triage/approvals")["content"]; got != want {
+		t.Errorf("answered was %v", got)
+	}
+}
+
 // odd is what servers write in the place of lists and objects: Go has null for an empty list.
 var odd = fields{"required": nil, "properties": fields{
 	"id":   fields{"type": "integer", "title": "Number of the channel"},

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -93,6 +94,29 @@ func TestEndlessDiagramIsEnded(t *testing.T) {
 	p.Sees(".code .reason", "it takes too long")
 	p.Until("the frame has ended", "!document.querySelector('iframe')")
 	p.Type("#compose", "The page works.")
+}
+
+func TestStoredImagesLoadFourAtOnce(t *testing.T) {
+	const images = 12
+	s := newStage(t)
+	var parts []fields
+	for i := range images {
+		digest := fmt.Sprintf("%064x", i)
+		parts = append(parts, fields{"type": "File", "file": fields{"name": "dot.png", "mediaType": "image/png",
+			"stored": fields{"sha256": digest, "size": 70}}})
+		s.file("GET "+chats+"/triage/files/"+digest, dot)
+	}
+	s.chat("triage", message(0, "User", fields{"parts": parts}), status("Waiting", "Answered", 1, nil))
+	p := s.opened(t, `window.loading = window.most = 0; { const real = fetch;
+		window.fetch = async (at, ...of) => {
+			if (!String(at).includes('/files/')) return real(at, ...of);
+			window.most = Math.max(window.most, window.loading += 1);
+			await new Promise((resolve) => { setTimeout(resolve, 10); });
+			return real(at, ...of).finally(() => { window.loading -= 1; }); }; }`)
+	p.Until("all are shown", fmt.Sprintf("document.querySelectorAll('.file img:not([hidden])').length === %d", images))
+	if most := browser.Eval[int](p, "window.most"); most > 4 {
+		t.Errorf("%d were loaded at once", most)
+	}
 }
 
 func TestStoredImageIsPreviewed(t *testing.T) {

@@ -261,6 +261,13 @@ func TestAKeyThatIsRefusedLosesNothing(t *testing.T) {
 	p.Sees("#queue li", "Still here")
 }
 
+func TestPageThatCannotStartSaysSo(t *testing.T) {
+	p := newStage(t).opened(t)
+	p.Answer("*/mode.json", "<html>Bad Gateway</html>")
+	p.Reload()
+	p.Sees(".toast.bad", "The page cannot be opened: ")
+}
+
 func TestWhoIsSignedOutIsToldSo(t *testing.T) {
 	s := newStage(t)
 	p := s.opened(t)

@@ -36,6 +36,25 @@ func TestListIsByDayAndMarksUnread(t *testing.T) {
 		"document.querySelectorAll('#chats a').length === 4 && !document.querySelector('#chats .unread')")
 }
 
+func TestTabsShareWhatIsPinnedAndSeen(t *testing.T) {
+	s := newStage(t)
+	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	s.list(summary("alpha", "Waiting", "Answered", nil), summary("beta", "Waiting", "Answered", nil),
+		summary("gamma", "Waiting", "Answered", fields{"since": later}))
+	p := browser.Open(t, browser.Start(t), s.url, "")
+	p.Until("one is unread", "document.querySelector('#chats .unread a')?.dataset.chat === 'gamma'")
+	// Another document of the same origin, as another tab is.
+	p.Do("window.other = document.body.appendChild(document.createElement('iframe')).contentWindow; 0")
+	p.Do(`other.localStorage.setItem('parley.pins', JSON.stringify(['demo/gamma']))`)
+	p.Sees("#chats a", "★ gamma")
+	p.Do(`other.localStorage.setItem('parley.seen', JSON.stringify({ since: '2020-01-01T00:00:00Z',
+		chats: { 'demo/alpha': '9', 'demo/beta': '9', 'demo/gamma': '9' } }))`)
+	p.Until("it is read", "!document.querySelector('#chats .unread')")
+	p.Do("document.querySelector('#chats button[aria-label=\"Actions of beta\"]').click()")
+	p.Click("#menu button", "Pin")
+	p.Until("both are pinned", "JSON.parse(localStorage.getItem('parley.pins')).join() === 'demo/gamma,demo/beta'")
+}
+
 func TestListIsFilteredByFields(t *testing.T) {
 	s := newStage(t)
 	cost := func(microUnits int) []fields { return []fields{{"currency": "USD", "microUnits": microUnits}} }

@@ -247,6 +247,7 @@ function wire() {
   }
   const filter = byId('filter');
   const searchMessages = () => go(list?.namespace, SEARCH, filter.value.trim());
+  addEventListener('storage', () => list?.redraw()); // Another tab has pinned or seen a chat.
   filter.addEventListener('input', () => { byId('search').hidden = !filter.value.trim(); });
   filter.addEventListener('keydown', (event) => { if (event.key === 'Escape' && !filter.value) filter.blur(); });
   filter.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !composes(event) && filter.value.trim()) searchMessages(); });
@@ -322,7 +323,11 @@ function resumed() {
 
 async function start() {
   wire();
-  const found = await begin();
+  const found = await begin().catch((no) => {
+    toast(`The page cannot be opened: ${no.message}. Load it again.`, true);
+    return null;
+  });
+  if (!found) return;
   login = found.login;
   whenUnauthorized(unknown);
   document.body.classList.toggle('signed-out', !known());

@@ -71,6 +71,7 @@ export class ApprovalPanel {
     const comment = kept(el('input', { type: 'text', placeholder: 'Comment for the model, such as why you deny it', 'aria-label': 'A comment for the model' }),
       `comment/${key}`);
     const act = async (decision) => {
+      if (decision === 'Approve' && fields && !fields.isComplete()) return false;
       const done = await this.#decide(call, decision, { comment: comment.value, content: fields?.content() }, decide);
       if (done) for (const draft of [`comment/${key}`, ...(fields?.keys ?? [])]) keep(draft, '');
       return done;
@@ -210,7 +211,8 @@ function what(call) {
 
 /**
  * A form for what a call asks for. Answers to several requests are apart, by the ids of the requests.
- * @returns {{node: HTMLElement, content: () => string, keys: string[]}} keys of its drafts
+ * @returns {{node: HTMLElement, content: () => string, isComplete: () => boolean, keys: string[]}} isComplete shows what is
+ *   missing or not valid; keys of its drafts
  */
 function inputs(call, key) {
   /** @type {Map<string, {name: string, key: string, read: () => string|undefined}[]>} */
@@ -234,13 +236,15 @@ function inputs(call, key) {
     }
   }
   const answers = () => [...readers].map(([id, all]) => [id, members(all.map(({ name, read }) => [name, read()]))]);
-  return { node, keys: [...readers.values()].flat().map((one) => one.key),
+  return { node, isComplete: () => [...node.querySelectorAll('input')].every((input) => input.reportValidity()),
+    keys: [...readers.values()].flat().map((one) => one.key),
     content: () => (readers.size > 1 ? members(answers()) : answers()[0]?.[1] ?? '{}') };
 }
 
 // A server's schema comes as it is, and may have anything in any place.
 const objectOf = (value) => (typeof value === 'object' && value ? value : {});
 const listOf = (value) => (Array.isArray(value) ? value : []);
+const scalarOf = (value) => (['string', 'number'].includes(typeof value) ? value : null);
 const wordsOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value) ?? '');
 
 /** An object of members that are JSON already. @param {[string, string|undefined][]} all */
@@ -259,24 +263,29 @@ function field(key, name, schema, required) {
   const title = plain(wordsOf(schema.title || name)) + (required ? '' : ' (optional)');
   const about = schema.description ? el('span', { class: 'about' }, plain(wordsOf(schema.description))) : null;
   const choices = choicesOf(schema);
-  if (choices.length > 0) return choosing(key, title, about, choices, schema.type === 'array');
+  if (choices.length > 0) return choosing(key, title, about, choices, schema, required);
   if (schema.type === 'boolean') {
     const box = el('input', { type: 'checkbox' });
     box.checked = schema.default === true;
     return { label: el('label', { class: 'check' }, box, ' ', title, about), read: () => String(box.checked) };
   }
-  const number = schema.type === 'number' || schema.type === 'integer';
+  const whole = schema.type === 'integer'; // What is valid is counted in steps from the least value.
+  const number = whole || schema.type === 'number';
   const secret = schema.format === 'password';
   const input = el('input', { type: number ? 'number' : secret ? 'password' : 'text', autocomplete: secret ? 'off' : null,
-    step: schema.type === 'integer' ? 1 : 'any' });
+    step: whole ? 1 : 'any', min: whole ? Math.ceil(schema.minimum) : schema.minimum, max: schema.maximum, minlength: schema.minLength,
+    maxlength: schema.maxLength, required, value: scalarOf(schema.default) });
   if (!secret) kept(input, key);
   return { label: el('label', {}, title, about, input),
     read: () => (input.value === '' ? undefined : number ? numberOf(input.value) : JSON.stringify(input.value)) };
 }
 
-function choosing(key, title, about, choices, several) {
+function choosing(key, title, about, choices, schema, required) {
+  const several = schema.type === 'array';
+  const chosenFirst = several ? listOf(schema.default) : [schema.default];
   const boxes = choices.map((choice) => ({ value: choice.const,
-    box: el('input', { type: several ? 'checkbox' : 'radio', name: key }), title: plain(wordsOf(choice.title || choice.const)) }));
+    box: el('input', { type: several ? 'checkbox' : 'radio', name: key, required: required && !several,
+      checked: chosenFirst.includes(choice.const) }), title: plain(wordsOf(choice.title || choice.const)) }));
   const read = () => {
     const chosen = boxes.filter(({ box }) => box.checked).map(({ value }) => value);
     return JSON.stringify(several ? chosen : chosen[0]);

@@ -16,6 +16,12 @@ function stored() {
   }
 }
 
+addEventListener('storage', ({ key }) => { // Another tab has changed them.
+  if (key !== KEY) return;
+  pins.clear();
+  for (const pinned of stored()) pins.add(pinned);
+});
+
 /** @param {string} namespace @param {string} chat */
 export const isPinned = (namespace, chat) => pins.has(`${namespace}/${chat}`);
 

@@ -11,6 +11,10 @@ const MOST = 500;
 const seen = stored();
 store(); // Otherwise a later visit would begin anew.
 
+addEventListener('storage', ({ key }) => { // Another tab has marked them.
+  if (key === KEY) Object.assign(seen, stored());
+});
+
 function stored() {
   try {
     const { since, chats } = JSON.parse(localStorage.getItem(KEY) ?? '{}');
