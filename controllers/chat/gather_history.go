@@ -23,12 +23,14 @@ func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 	// Before the messages are read: a deletion that comes later makes the chat suspect again.
 	g.memory.chains.foundWhole(chat)
 	whole, err := walkHistory(ctx, chat, g.cache, g.live)
-	if err != nil || whole.Missing == chat.Status.History.Length {
-		return err
+	if err == nil && whole.Missing == chat.Status.History.Length {
+		return nil
 	}
-	g.memory.chains.forget(keyOf(chat)) // Until the history has been cut.
-	s.facts.Truncated = whole.Rest()
-	return nil
+	g.memory.chains.forget(keyOf(chat)) // Until the history has been read, or cut.
+	if err == nil {
+		s.facts.Truncated = whole.Rest()
+	}
+	return err
 }
 
 // walkHistory finds the part of the history before the first message that is missing. What one reader does not show is

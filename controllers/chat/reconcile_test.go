@@ -233,6 +233,37 @@ func TestFaultOfAnyCallLosesNoCommit(t *testing.T) {
 	faults.Run(t)
 }
 
+// The event of a deletion comes once, and the pass that it causes may fail.
+func TestFailedPassForgetsNoDeletion(t *testing.T) {
+	for _, fails := range []string{"list chatmessages", "live list chatmessages", "update status of chat"} {
+		t.Run(fails, func(t *testing.T) {
+			w := newWorld(t)
+			w.rec()
+			w.answer()
+			w.rec()
+			if err := w.Direct.Delete(t.Context(), chattest.In("ns", chattest.User("c", "c-1-1"))); err != nil {
+				t.Fatal(err)
+			}
+			w.memory.chains.forget(ofChat.NamespacedName) // As its event does.
+			failed := false
+			w.Fail = func(call string) error {
+				if call != fails || failed {
+					return nil
+				}
+				failed = true
+				return fakeapi.Timeout.Err()
+			}
+			if _, err := w.reconcile(); err == nil {
+				t.Error("nothing failed")
+			}
+			w.rec()
+			if st := w.chat().Status; st.Phase != v1beta1.ChatRunning || st.History.Head != "u" {
+				t.Errorf("the chat is %s at %s", st.Phase, st.History.Head)
+			}
+		})
+	}
+}
+
 func TestRefusedPodIsReportedAndRetried(t *testing.T) {
 	w := newWorld(t)
 	w.pods.refused = &placement.RefusedError{Words: "exceeded quota: pods", Until: now.Add(time.Minute)}
