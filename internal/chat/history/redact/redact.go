@@ -31,6 +31,8 @@ const (
 type Text struct {
 	// forms are the text itself, and as JSON, URLs and Secrets write it, the longest first.
 	forms []string
+	// unescaped is the text without escapes, to compare with values without theirs.
+	unescaped string
 }
 
 // New returns the text in its forms. A text of less than 6 bytes is an error.
@@ -51,6 +53,7 @@ func New(text string) (*Text, error) {
 	}
 	slices.SortFunc(t.forms, func(a, b string) int { return len(b) - len(a) })
 	t.forms = slices.Compact(t.forms)
+	t.unescaped, _ = unescape(text)
 	return t, nil
 }
 
@@ -65,6 +68,7 @@ func inJSON(text string, html bool) string {
 
 // Replace returns the value without the text.
 func (t *Text) Replace(value string) string {
+	value = t.replaceEscaped(value)
 	for _, form := range t.forms {
 		value = strings.ReplaceAll(value, form, mask(utf8.RuneCountInString(form)))
 	}

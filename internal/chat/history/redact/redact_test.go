@@ -35,6 +35,12 @@ func TestTextIsRemovedInEachForm(t *testing.T) {
 		"with a newline":  {base64.StdEncoding.EncodeToString([]byte(secret + "\n")), "[redacted]"},
 		"clipped":         {"it is pa<ss\"…", "it is ******…"},
 		"in JSON in JSON": {`{"body":"{\"key\":\"pa<ss\\\"wörd/2026\"}"}`, `{"body":"{\"key\":\"[redacted]\"}"}`},
+		"in ASCII":        {`{"key":"pa<ss\"w\u00f6rd/2026"}`, `{"key":"[redacted]"}`},
+		"in upper case":   {`{"key":"pa\u003Css\u0022w\u00F6rd/2026"}`, `{"key":"[redacted]"}`},
+		"with slashes":    {`{"key":"pa<ss\"wörd\/2026","n":"\n"}`, `{"key":"[redacted]","n":"\n"}`},
+		"in ASCII twice":  {`{"body":"{\"key\":\"pa<ss\\\"w\\u00f6rd/2026\"}"}`, `{"body":"{\"key\":\"[redacted]\"}"}`},
+		"in a path":       {"/p%3css%22/pa%3css%22w%c3%b6rd%2f2026/100%/%", "/p%3css%22/[redacted]/100%/%"},
+		"half escaped":    {`pa<ss"w%C3%B6rd/2026\`, `[redacted]\`},
 		"clipped shortly": {"it is pa<…", "it is pa<…"},
 		"a part of it":    {"it is pa<ss", "it is pa<ss"},
 		"nothing":         {"it is fine", "it is fine"},
@@ -43,6 +49,24 @@ func TestTextIsRemovedInEachForm(t *testing.T) {
 		if strings.TrimRight(got, "=") != strings.TrimRight(c.want, "=") {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// A text that has escapes itself is compared without them, too.
+func TestEscapedTextsAreRemovedAndOthersStay(t *testing.T) {
+	t.Parallel()
+	for text, c := range map[string]struct{ in, want string }{
+		`domain\user\new`:    {`{"a":"domain\\user\\new","b":"domain\\user"}`, `{"a":"[redacted]","b":"domain\\user"}`},
+		"secret 😀":           {`secret \ud83d\ude00, secret \ud83d`, `[redacted], secret \ud83d`},
+		"line 1\nline 2":     {`{"a":"line 1\nline 2","b":"line 1\\nline 3"}`, `{"a":"[redacted]","b":"line 1\\nline 3"}`},
+		`\\\\\\\\`:           {`{"a":"b\\c"}`, `{"a":"b\\c"}`},
+		"%41%42%43":          {`\tABC and %41%42%43`, `\tABC and *********`},
+		`ends with a \`:      {`{"a":"ends with a \\"}`, `{"a":"[redacted]"}`},
+		`"quoted" at "ends"`: {`{"a":"\"quoted\" at \"ends\""}`, `{"a":"[redacted]"}`},
+	} {
+		removed, err := New(text)
+		check.OK(t, err)
+		check.Equal(t, text, c.want, removed.Replace(c.in))
 	}
 }
 
