@@ -38,7 +38,8 @@ func (a *actuator) refuseApprovals(ctx context.Context, key types.NamespacedName
 	return nil
 }
 
-// settleApprovals says what became of decisions.
+// settleApprovals says what became of decisions. A late cache shows decisions as open that say it already. Only Applied
+// replaces what they say, because the status of the chat records it.
 func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string,
 	outcome v1beta1.ConditionReason) error {
 	for _, name := range names {
@@ -49,6 +50,9 @@ func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string
 		}
 		if err != nil {
 			return fmt.Errorf("reading approval %s: %w", name, err)
+		}
+		if approval.Status.ObservedGeneration == approval.Generation && outcome != v1beta1.ReasonApplied {
+			continue
 		}
 		conditions.Approval(&approval, outcome, s.facts.Now)
 		if err := a.client.Status().Update(ctx, &approval); err != nil && !apierrors.IsNotFound(err) {
