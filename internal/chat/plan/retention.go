@@ -94,9 +94,13 @@ func idleSince(p *pass) *metav1.Time {
 func isIdle(p *pass) bool {
 	st := p.status()
 	switch {
-	case !p.idle(), len(st.Queue) > 0:
+	case !p.idle():
 		return false
-	case st.Archived, exceedsTreeLimits(p):
+	case st.Archived: // What is queued waits until it is unarchived.
+		return true
+	case len(st.Queue) > 0:
+		return false
+	case exceedsTreeLimits(p):
 		return true
 	case p.chat.Spec.Prompt != "" && st.History.Version == 0:
 		return false

@@ -130,6 +130,14 @@ func TestFailedChatWithQueueDoesNotExpire(t *testing.T) {
 	w.want("Error v1 a/1 - [b]").isIdle(time.Time{}).expires(time.Time{})
 }
 
+func TestArchivedFailedChatWithQueueExpires(t *testing.T) {
+	w := keptAnHour(t).say("a").say("b").answer(chattest.Fails(v1beta1.ErrorAuthenticationFailed))
+	w.facts = func(f *Facts) { f.Archive = true }
+	w.pass(nil).want("Error v1 a/1 - [b]").isIdle(now).expires(now.Add(anHour))
+	w.facts = nil
+	w.pass(nil).want("Error v1 a/1 - [b]").isIdle(time.Time{}).expires(time.Time{})
+}
+
 func TestSurplusChatExpiresAtOnce(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi")).later(time.Minute).expires(time.Time{})
 	w.facts = func(f *Facts) { f.Surplus = true }
