@@ -251,6 +251,18 @@ func TestCallsBeforeADeletedMessageAreRunAgain(t *testing.T) {
 		want("Running v4 c-1-1/2 1:ExecuteTools []")
 }
 
+func TestQuestionOutlivesTheResultsOfAClient(t *testing.T) {
+	calling := chattest.Generated("c-1-1", v1beta1.RoleAssistant, chattest.Calls("1"),
+		chattest.CallsRequiring(v1beta1.RequiresClient, "2"))
+	asking := chattest.Generated("c-2-1", v1beta1.RoleTool, chattest.Asks("1"))
+	in := rest([]*v1beta1.ChatMessage{question("a"), calling, asking,
+		bringing("results", v1beta1.ToolResult{ID: "2"})}).Turn.Internal // A message behind them was deleted.
+	if in.AskingMessage != "c-2-1" || in.PendingCalls != 1 || in.CallsRequiringAction != 1 {
+		t.Errorf("%q asks people, and %d of %d calls wait for them", in.AskingMessage, in.CallsRequiringAction,
+			in.PendingCalls)
+	}
+}
+
 func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
 	w := waits(t, pending(v1beta1.RequiresClient, "1")...)
 	w.pass(func(f *Facts) { f.Now = now.Add(v1beta1.DefaultActionDeadline - time.Second) }).

@@ -102,10 +102,10 @@ func (t *Truncated) results(m *v1beta1.ChatMessage) {
 		in.PendingCalls, in.CallsRequiringAction = 0, 0
 		t.Unanswered = g.Outcome != v1beta1.OutcomeInterrupted
 	}
-	noteQuestions(in, m)
-	if m.Spec.Generation != nil {
-		t.Turn.Advice += m.Spec.Generation.Advice
-		t.Turn.PlanApproved = t.Turn.PlanApproved || m.Spec.Generation.PlanApproved
+	if g := m.Spec.Generation; g != nil { // The results of a client leave questions of other calls open.
+		noteQuestions(in, m)
+		t.Turn.Advice += g.Advice
+		t.Turn.PlanApproved = t.Turn.PlanApproved || g.PlanApproved
 	}
 	t.Turn.WaitingFor = stillWaiting(t.Turn.TurnStatus, in)
 	recordStopTool(t.Turn.TurnStatus, stoppedBy(m))
