@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/internal/text/printable"
 )
 
 const (
@@ -150,6 +151,10 @@ func (f *forker) copyFiles(ctx context.Context, source, chat *v1beta1.Chat, mess
 			err := f.files.Files().Copy(ctx, chat.Namespace, string(source.UID), string(chat.UID), digest)
 			if errors.Is(err, archive.ErrNotFound) {
 				continue // Both chats show it as missing.
+			}
+			if err != nil && ctx.Err() == nil {
+				return problem(v1beta1.ReasonForking, "The files of chat %s cannot be copied: %s. The fork tries again until "+
+					"they are", source.Name, printable.Line(archive.Reason(err)))
 			}
 			if err != nil {
 				return err

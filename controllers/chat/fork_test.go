@@ -9,13 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"gocloud.dev/blob/memblob"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/archive"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
@@ -162,6 +165,30 @@ func TestForkLeavesOutFilesThatAreGone(t *testing.T) {
 		SHA256: strings.Repeat("a", 64), Size: 1}}}}
 	f := &forker{files: newStore(t)}
 	check.OK(t, f.copyFiles(t.Context(), source, fork, []*v1beta1.ChatMessage{m}))
+}
+
+func TestForkReportsFilesThatCannotBeCopied(t *testing.T) {
+	w := newWorld(t)
+	m := w.msg("u")
+	m.Spec.Content, m.Spec.Parts = "", []v1beta1.MessagePart{{Type: v1beta1.PartFile, File: &v1beta1.MessageFile{
+		MediaType: "image/png", Stored: &v1beta1.StoredFile{SHA256: strings.Repeat("a", 64), Size: 1}}}}
+	check.OK(t, w.Direct.Update(t.Context(), m))
+	w.rec() // The history has message u.
+	bucket := memblob.OpenBucket(nil)
+	check.OK(t, bucket.Close())
+	w.forker.files = archive.New(bucket, w.options.Now)
+	fork := chattest.In("ns", chattest.Chat("f", chattest.UID("fork-uid"), func(c *v1beta1.Chat) {
+		c.Generation, c.Spec.Fork = 1, &v1beta1.ForkSource{Chat: "c", Message: "u"}
+	}))
+	check.OK(t, w.Direct.Create(t.Context(), fork))
+	for range 2 { // It reports first that it copies the history.
+		_, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(fork)})
+		check.OK(t, err)
+	}
+	ready := meta.FindStatusCondition(fakeapi.Read(t, w.Server, fork).Status.Conditions, v1beta1.ConditionReady)
+	if ready == nil || !strings.Contains(ready.Message, "The files of chat c cannot be copied: ") {
+		t.Errorf("Ready is %+v", ready)
+	}
 }
 
 // withoutWorkspaces is a cache that does not show workspaces yet.
