@@ -110,7 +110,7 @@ var generatorVerbs = map[string]verb{
 }
 
 func hasAttempt(c *reference.Chat, o operation) bool {
-	return c.Attempt != nil && !c.Attempt.Lost && c.Committed(o.arg(0)) == nil
+	return c.Attempt != nil && c.Committed(o.arg(0)) == nil
 }
 
 // requires says what each letter for a kind of call stands for.

@@ -173,7 +173,7 @@ func (d *drawer) spawn() operation {
 
 // next draws an operation. It prefers those that bring the chat on, and does not leave it interrupted for long.
 func (d *drawer) next() operation {
-	if d.chat.Attempt != nil && !d.chat.Attempt.Lost && (d.interrupted > 3 || d.IntN(10) < 4) {
+	if d.chat.Attempt != nil && (d.interrupted > 3 || d.IntN(10) < 4) {
 		return d.generator()
 	}
 	if len(d.chat.Asked) > 0 && d.one(2) {

@@ -178,7 +178,7 @@ func waitingSummary(st *v1beta1.ChatStatus, f ChatFacts) Summary {
 
 func runningSummary(st *v1beta1.ChatStatus, f ChatFacts) Summary {
 	switch {
-	case f.Held != "" && st.Generation == nil || f.Held == machine.Suspended:
+	case f.Held != "" && st.Generation == nil:
 		return heldSummary(st, f)
 	case st.Generation == nil:
 		return Working(v1beta1.ReasonGenerating, "Choosing a generation pod")

@@ -67,7 +67,7 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 			&inTenMinutes},
 		"a model in a turn": {running, missing(v1beta1.ErrorModelConfigNotFound), v1beta1.WaitForModelConfig,
 			&inTenMinutes},
-		"a suspension":         {generating, held(machine.Suspended), v1beta1.WaitForResume, nil},
+		"a suspension":         {running, held(machine.Suspended), v1beta1.WaitForResume, nil},
 		"a pod":                {generating, ChatFacts{PodStarting: "image"}, v1beta1.WaitForPod, nil},
 		"a configuration":      {idle, blocked(v1beta1.ErrorModelConfigNotFound), v1beta1.WaitForModelConfig, nil},
 		"a class":              {idle, blocked(v1beta1.ErrorChatClassNotFound), v1beta1.WaitForChatClass, nil},

@@ -17,10 +17,6 @@ import (
 // loseAttempt makes the attempt under way again, with another pod: the first time at once, then after waits that
 // double like those after failures. Whatever takes one pod of a step after the other is not mended by haste.
 func loseAttempt(p *pass) error {
-	if p.facts.Suspended {
-		p.held = machine.Suspended
-		return nil
-	}
 	lost, internal := *p.status().Generation, inherited(&p.status().Internal.Attempt)
 	internal.LostAttempts++
 	losses := internal.LostAttempts

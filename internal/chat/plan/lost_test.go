@@ -83,6 +83,26 @@ func TestLostAttemptWaitsForCapacityAndPod(t *testing.T) {
 	}
 }
 
+// A chat with an attempt has a slot and a place with its model, which others wait for.
+func TestSuspendedChatKeepsNoLostAttempt(t *testing.T) {
+	for name, lose := range map[string]func(*world, *Facts){
+		"its pod is gone":       func(_ *world, f *Facts) { lost("its node is gone")(f) },
+		"its pod has lost it":   func(w *world, f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Lost()) },
+		"its result is deleted": func(w *world, f *Facts) { deleted(w)(f) },
+		"the name of its result is taken": func(w *world, f *Facts) {
+			f.Result = chattest.Answer(w.chat, chattest.Says("hi"), strangers["not generated"])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a")
+			w.pass(func(f *Facts) { f.Suspended = true; lose(w, f) }).want("Running v1 a/1 - []").
+				wantReason(v1beta1.ReasonSuspended)
+			w.pass(func(f *Facts) { f.Suspended = true }).want("Running v1 a/1 - []")
+			w.pass(nil).want("Running v1 a/1 2:GenerateAssistant []")
+		})
+	}
+}
+
 // deleted makes the result of the attempt under way one that was deleted.
 func deleted(w *world, change ...chattest.Reply) func(*Facts) {
 	return func(f *Facts) { f.Deleted = chattest.Answer(w.chat, change...) }

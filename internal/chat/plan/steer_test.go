@@ -198,13 +198,6 @@ func TestSuspendedChatFinishesCurrentStepOnly(t *testing.T) {
 
 	w = newWorld(t).pass(held(func(f *Facts) { f.Open = messages(false, "a") })).want("Running v1 a/1 - []")
 	w.pass(held(func(f *Facts) { f.Requests = []Request{{v1beta1.RequestInterrupt, "t"}} })).want("Waiting v2 a/1 - []")
-
-	w = newWorld(t).say("a")
-	w.pass(held(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Lost()) })).
-		want("Running v1 a/1 1:GenerateAssistant []")
-
-	w = newWorld(t).say("a").pass(held(func(f *Facts) { f.PodLost = true })).want("Running v1 a/1 1:GenerateAssistant []")
-	w.pass(func(f *Facts) { f.PodLost = true }).want("Running v1 a/1 2:GenerateAssistant []")
 }
 
 // edit passes with an edit of a committed message.

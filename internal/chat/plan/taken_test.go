@@ -39,14 +39,6 @@ func TestInterruptingEndsAtATakenResultName(t *testing.T) {
 	w.answer(chattest.Says("hi"), strangers["another pod"]).want("Waiting v2 a/1 - []")
 }
 
-func TestSuspendedKeepsTheAttemptWithATakenName(t *testing.T) {
-	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) {
-		f.Suspended, f.Result = true, chattest.Answer(w.chat, chattest.Says("hi"), strangers["not generated"])
-	}).
-		want("Running v1 a/1 1:GenerateAssistant []")
-}
-
 func TestTheRetryAfterATakenNameSaysSo(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"), strangers["another pod"])
 	if g := w.chat.Status.Generation; g == nil || g.Attempt != 2 {

@@ -146,12 +146,8 @@ type Attempt struct {
 	Number int
 	// Action that the generation pod performs.
 	Action v1beta1.GenerationAction
-	// Lost is true when its pod has lost it, and no other may begin yet.
-	Lost bool
 	// losses counts the attempts at this step that were lost before.
 	losses int
-	// unasked hands over what a lost attempt had: somebody may yet interrupt it.
-	unasked func()
 }
 
 // Request is what an annotation asked for.

@@ -110,30 +110,26 @@ func (c *Chat) again(failed, losses int) {
 // Lose is an attempt that its pod has lost: another one tries again, the first time at once, unless the chat is
 // suspended.
 func (c *Chat) Lose() {
+	losses := c.Attempt.losses + 1
 	switch {
 	case c.Phase == v1beta1.ChatInterrupting:
 		c.end(v1beta1.TurnInterrupted)
 	case c.held():
-		c.Attempt.Lost = true
-	case c.Attempt.losses > 0:
-		c.againLater(c.Attempt.losses + 1)
+		c.failed, c.losses, c.Attempt = c.Attempt.Number, losses, nil
+		c.endHeld()
+	case losses > 1:
+		c.againLater(losses)
 	default:
-		c.again(c.Attempt.Number, 1)
+		c.again(c.Attempt.Number, losses)
 	}
 }
 
 // HandOver is an attempt that was told to stop and hands over what it has. It is kept, and its calls are given up.
 func (c *Chat) HandOver(name string, calls ...Call) {
 	if c.Phase != v1beta1.ChatInterrupting { // Nobody has asked for that, or no longer.
-		if c.Lose(); c.Attempt != nil && c.Attempt.Lost {
-			c.Attempt.unasked = func() { c.handOver(name, calls) }
-		}
+		c.Lose()
 		return
 	}
-	c.handOver(name, calls)
-}
-
-func (c *Chat) handOver(name string, calls []Call) {
 	c.commit(name, calls).Partial = true
 	c.end(v1beta1.TurnInterrupted)
 }

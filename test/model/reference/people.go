@@ -162,9 +162,6 @@ func (c *Chat) answerIsDue() bool {
 // cut takes the messages from an index on out of the history. Generated ones are removed; people's own say that they
 // are no longer part of the conversation.
 func (c *Chat) cut(from int) {
-	if a := c.Attempt; a != nil && a.unasked != nil && a.Action == v1beta1.ActionGenerateAssistant {
-		c.spent++ // Its reply is there, and is paid for.
-	}
 	for _, m := range c.History[from:] {
 		m.supersede()
 	}

@@ -25,9 +25,7 @@ func (c *Chat) stop() {
 	case c.Phase == v1beta1.ChatRequiresAction:
 		c.cancelCalls()
 		c.end(v1beta1.TurnInterrupted)
-	case c.Attempt != nil && c.Attempt.unasked != nil:
-		c.Attempt.unasked()
-	case c.Attempt == nil || c.Attempt.Lost: // The chat is held: there is nothing to hand over.
+	case c.Attempt == nil: // The chat is held: there is nothing to hand over.
 		c.end(v1beta1.TurnInterrupted)
 	default:
 		c.Phase = v1beta1.ChatInterrupting
@@ -74,7 +72,5 @@ func (c *Chat) Proceed() {
 		c.again(c.failed, c.losses)
 	case c.Attempt == nil:
 		c.goOn()
-	case c.Attempt.Lost:
-		c.Lose()
 	}
 }

@@ -119,7 +119,7 @@ func (c *Chat) ready() string {
 		return Words(metav1.ConditionUnknown, v1beta1.ReasonInterrupting)
 	case c.Phase == v1beta1.ChatRequiresAction:
 		return Words(metav1.ConditionUnknown, v1beta1.ReasonRequiresAction)
-	case c.Phase == v1beta1.ChatRunning && (c.held() && c.Attempt == nil || c.Attempt != nil && c.Attempt.Lost):
+	case c.Phase == v1beta1.ChatRunning && c.held() && c.Attempt == nil:
 		return Words(metav1.ConditionUnknown, v1beta1.ReasonSuspended)
 	case c.Phase == v1beta1.ChatRunning && c.Attempt == nil && c.blockedBy() != "":
 		return Words(metav1.ConditionUnknown, c.blockedBy())
