@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"charm.land/fantasy"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/generation/provider/chatcompletions"
@@ -69,7 +70,8 @@ func modelOf(protocol wire.Protocol, spec *v1beta1.ChatModelConfigSpec, client *
 			return !responses.Stores(call, spec.Provider) && fault.HistoryRejected(err, fault.Subject{Spec: spec})
 		})
 	}
-	return finish.Model(outputModel{fileurl.Model(model, spec), spec}, spoken)
+	model = fileurl.Model(&imageModel{model, spec, cache.NewLRUExpireCache(1)}, spec)
+	return finish.Model(outputModel{model, spec}, spoken)
 }
 
 // protocolOf is the protocol, as the provider of the configuration speaks it.

@@ -95,11 +95,10 @@ func (f *urlFiles) omit(message string) {
 	f.omitted = append(f.omitted, rest...)
 }
 
-// warn yields a warning for each omitted file. It reports whether to continue.
-func (f *urlFiles) warn(yield func(fantasy.StreamPart) bool) bool {
-	var warnings []fantasy.CallWarning
+// warnings name the omitted files.
+func (f *urlFiles) warnings() (warnings []fantasy.CallWarning) {
 	for _, i := range f.omitted {
 		warnings = append(warnings, wire.Unsupported("file", f.files[i].Filename+": "+notFetched))
 	}
-	return len(warnings) == 0 || yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeWarnings, Warnings: warnings})
+	return warnings
 }

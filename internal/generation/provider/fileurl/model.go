@@ -56,26 +56,10 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 	if err != nil {
 		return nil, err
 	}
-	return m.withWarnings(stream, f), nil
-}
-
-// withWarnings is the stream, which begins with warnings about the omitted files if the provider accepts the call.
-func (m *urlModel) withWarnings(stream fantasy.StreamResponse, f *urlFiles) fantasy.StreamResponse {
-	return func(yield func(fantasy.StreamPart) bool) {
-		started := false
-		for part := range stream {
-			if !started && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
-				started = true
-				m.remember(f)
-				if !f.warn(yield) {
-					return
-				}
-			}
-			if !yield(part) {
-				return
-			}
-		}
-	}
+	return wire.OnAccepted(stream, func() []fantasy.CallWarning {
+		m.remember(f)
+		return f.warnings()
+	}), nil
 }
 
 func (m *urlModel) isRefused(url string) bool {

@@ -56,17 +56,12 @@ func (r *reasoningModel) Stream(ctx context.Context, call fantasy.Call) (fantasy
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(fantasy.StreamPart) bool) {
-		for part := range stream {
-			if isAgain && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
-				r.remember(omitted)
-				omitted = nil
-			}
-			if !yield(part) {
-				return
-			}
+	return OnAccepted(stream, func() []fantasy.CallWarning {
+		if isAgain {
+			r.remember(omitted)
 		}
-	}, nil
+		return nil
+	}), nil
 }
 
 func (r *reasoningModel) remember(parts []fantasy.MessagePart) {

@@ -44,3 +44,22 @@ func forward(stream fantasy.StreamResponse, next func(error) *fantasy.Call,
 	}
 	return nil
 }
+
+// OnAccepted calls accepted once the provider accepts the call, and puts the warnings that it returns before the reply.
+func OnAccepted(stream fantasy.StreamResponse, accepted func() []fantasy.CallWarning) fantasy.StreamResponse {
+	return func(yield func(fantasy.StreamPart) bool) {
+		started := false
+		for part := range stream {
+			if !started && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
+				started = true
+				warnings := accepted()
+				if len(warnings) > 0 && !yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeWarnings, Warnings: warnings}) {
+					return
+				}
+			}
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
