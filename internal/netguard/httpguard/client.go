@@ -26,6 +26,11 @@ const (
 	headerTimeout = 55 * time.Minute
 )
 
+// A connection of HTTP/2 that brings nothing for pingAfter is checked by a ping. Without an answer within pingTimeout
+// it is closed: its streams fail, and new calls use another one. All calls of a host share a connection. Without pings,
+// one that the network has dropped would delay them all, until the kernel ends it after a quarter of an hour.
+var pingAfter, pingTimeout = 30 * time.Second, 15 * time.Second
+
 // Settings say how a client connects. The zero Settings connect without a proxy and trust the system's authorities.
 type Settings struct {
 	// Loopback lets the client connect to loopback addresses, for pods that also run a model, an MCP server or a proxy.

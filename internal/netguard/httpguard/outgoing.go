@@ -84,6 +84,7 @@ func (s Settings) transport() *http.Transport {
 	t.TLSClientConfig = &tls.Config{RootCAs: s.trusted(), MinVersion: tls.VersionTLS12}
 	t.MaxResponseHeaderBytes = maxHeaderBytes
 	t.ResponseHeaderTimeout = headerTimeout
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	return t
 }
 
