@@ -11,6 +11,7 @@ package sources
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/http"
@@ -109,6 +110,21 @@ func (r *Reader) Files(ctx context.Context, namespace string,
 		}
 	}
 	return files, nil
+}
+
+// MaxBytes is the most bytes that the content of a file has in the pod, before it is read.
+func (r *Reader) MaxBytes(file *v1beta1.MessageFile) int {
+	switch {
+	case file.URL != "" && r.notFetched(file.URL) != nil:
+		return 0
+	case file.Stored != nil:
+		return int(min(file.Stored.Size, prompt.MaxFileBytes))
+	case file.ConfigMapKeyRef != nil:
+		return 1 << 20 // No ConfigMap has more.
+	case file.URL != "":
+		return prompt.MaxFileBytes
+	}
+	return base64.StdEncoding.DecodedLen(len(file.Data))
 }
 
 // file is the file if there is room. A file that the provider fetches takes none.

@@ -104,13 +104,14 @@ func (c *consultation) advise(
 	if err != nil {
 		return "", err
 	}
-	built, err := c.prompt(ctx, t)
+	built, release, err := c.prompt(ctx, t)
 	if err != nil {
 		return "", err
 	}
 	advice.target = t
 	r := c.performer.request(t, advisor.Handoff(built, question))
 	r.call.Tools, r.private = nil, append(prompt.Texts(built), question)
+	release() // The advisor gets no files.
 	o := c.askTwice(ctx, r, show)
 	advice.usage, advice.warnings = o.Content.Usage, o.Content.Warnings
 	switch {
@@ -156,18 +157,20 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 	return second
 }
 
-// prompt is the prompt that the model had when it asked, followed by the text of the reply with its call.
-func (c *consultation) prompt(ctx context.Context, t *models.Target) ([]fantasy.Message, *v1beta1.GenerationError) {
+// prompt is the prompt that the model had when it asked, followed by the text of the reply with its call. Call release
+// when it is no longer needed.
+func (c *consultation) prompt(ctx context.Context, t *models.Target) (built []fantasy.Message, release func(),
+	failure *v1beta1.GenerationError) {
 	before := max(0, len(c.messages)-1)
 	for before > 0 && c.messages[before].Spec.Role != v1beta1.RoleAssistant {
 		before--
 	}
-	built, ended := c.performer.prompt(ctx, t, compaction.View(c.messages[:before]))
+	built, release, ended := c.performer.prompt(ctx, t, compaction.View(c.messages[:before]))
 	switch {
 	case ended != nil && ended.Err == nil:
-		return nil, interruptedAdvice()
+		return nil, nil, interruptedAdvice()
 	case ended != nil:
-		return nil, ended.Err
+		return nil, nil, ended.Err
 	}
 	if before < len(c.messages) {
 		if text := textOf(c.messages[before].Spec.Parts); strings.TrimSpace(text) != "" {
@@ -175,7 +178,7 @@ func (c *consultation) prompt(ctx context.Context, t *models.Target) ([]fantasy.
 				Content: []fantasy.MessagePart{fantasy.TextPart{Text: text}}})
 		}
 	}
-	return built, nil
+	return built, release, nil
 }
 
 func interruptedAdvice() *v1beta1.GenerationError {

@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 // request is a call of a model that is ready to be made.
@@ -72,15 +73,10 @@ func effort(chat *v1beta1.Chat) v1beta1.ReasoningEffort {
 	return cmp.Or(chat.Status.Turn.ReasoningEffort, chat.Spec.ReasoningEffort)
 }
 
-// ask calls the model, and shows and collects its reply.
+// ask calls the model, and shows and collects its reply. The caller holds the memory of the prompt.
 func (p *Performer) ask(
 	ctx context.Context, r request, messages []v1beta1.ChatMessage, show func(parts.Part),
 ) Outcome {
-	release, err := p.steps.prompts.Acquire(ctx, memoryOf(r.call.Prompt))
-	if err != nil {
-		return Outcome{Kind: v1beta1.OutcomeInterrupted}
-	}
-	defer release()
 	if wait := r.target.MayCall(ctx); wait != nil {
 		return Failed(wait)
 	}
@@ -161,11 +157,35 @@ const (
 	largePrompt = 256 << 10
 )
 
-// memoryOf is the memory that a call takes of that for large prompts; 0 for a small prompt, which does not wait.
-func memoryOf(p fantasy.Prompt) int64 {
-	size := prompt.Bytes(p)
+// memoryOf is the memory that a call takes of that for large prompts, for a prompt of so many bytes; 0 for a small one,
+// which does not wait.
+func memoryOf(size int) int64 {
 	if size < largePrompt {
 		return 0
 	}
 	return int64(size) * heldPerByte
+}
+
+// hold waits for the memory of a prompt whose files are not read yet: calls that wait hold none.
+func (p *Performer) hold(ctx context.Context, in *prompt.Input) (*limit.Held, error) {
+	size, files := len(in.SystemPrompt)+len(in.Skills), 0
+	for _, text := range in.Instructions {
+		size += len(text)
+	}
+	for _, m := range prompt.Flatten(in.History) {
+		size += len(m.Spec.Content)
+		for i := range m.Spec.Parts {
+			switch part := &m.Spec.Parts[i]; {
+			case part.Text != nil:
+				size += len(*part.Text)
+			case part.ToolCall != nil:
+				size += len(part.ToolCall.Input)
+			case part.ToolResult != nil:
+				size += len(part.ToolResult.Output)
+			case part.File != nil:
+				files += p.steps.options.Sources.MaxBytes(part.File)
+			}
+		}
+	}
+	return p.steps.prompts.Hold(ctx, memoryOf(size+min(files, prompt.MaxFilesBytes)))
 }

@@ -82,10 +82,11 @@ func (p *Performer) summarize(ctx context.Context, messages, input []v1beta1.Cha
 
 // askSummary asks p.target for a summary of the input.
 func (p *Performer) askSummary(ctx context.Context, messages, input []v1beta1.ChatMessage, to Publisher) Outcome {
-	built, ended := p.prompt(ctx, p.target, input)
+	built, release, ended := p.prompt(ctx, p.target, input)
 	if ended != nil {
 		return *ended
 	}
+	defer release()
 	r := p.request(p.target, built)
 	r.call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls.
 	return p.ask(ctx, r, messages, publishAs(v1beta1.RoleSystem, to))

@@ -32,11 +32,12 @@ func (p *Performer) generate(ctx context.Context, messages []v1beta1.ChatMessage
 		return Failed(missing)
 	}
 	p.target = t
-	built, ended := p.prompt(ctx, t, compaction.View(messages))
+	p.tools.awaitServers(ctx, messages) // Before the prompt, which holds memory.
+	built, release, ended := p.prompt(ctx, t, compaction.View(messages))
 	if ended != nil {
 		return *ended
 	}
-	p.tools.awaitServers(ctx, messages)
+	defer release()
 	r := p.request(t, built)
 	schema, invalid := p.applyTurn(ctx, &r, messages)
 	if invalid != nil {

@@ -17,14 +17,16 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/sources"
+	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 )
 
-// prompt builds the prompt from the view of the history, or returns the outcome that ends the step.
+// prompt builds the prompt from the view of the history, or returns the outcome that ends the step. Call release when
+// the prompt is no longer needed.
 func (p *Performer) prompt(
 	ctx context.Context, t *models.Target, view []v1beta1.ChatMessage,
-) ([]fantasy.Message, *Outcome) {
+) (built []fantasy.Message, release func(), ended *Outcome) {
 	spec, status := &p.chat.Spec, &p.chat.Status
 	from, namespace := p.steps.options.Sources, p.steps.options.Namespace
 	in := prompt.Input{
@@ -41,16 +43,24 @@ func (p *Performer) prompt(
 	if err == nil {
 		in.Skills, err = p.skills(ctx)
 	}
+	held := &limit.Held{}
+	if err == nil {
+		held, err = p.hold(ctx, &in)
+	}
 	if err == nil {
 		in.Files, err = from.Files(ctx, namespace, view)
 	}
 	switch {
 	case Interrupted(ctx):
-		return nil, &Outcome{Kind: v1beta1.OutcomeInterrupted}
+		held.Keep(0)
+		return nil, nil, &Outcome{Kind: v1beta1.OutcomeInterrupted}
 	case err != nil:
-		return nil, new(Failed(sourcesError(p.chat, err)))
+		held.Keep(0)
+		return nil, nil, new(Failed(sourcesError(p.chat, err)))
 	}
-	return prompt.Build(in), nil
+	built = prompt.Build(in)
+	held.Keep(memoryOf(prompt.Bytes(built)))
+	return built, func() { held.Keep(0) }, nil
 }
 
 // skills is the index of the chat's skills, for a model that can read them. An advisor cannot.

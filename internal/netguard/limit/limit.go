@@ -25,14 +25,37 @@ func New(size int64) Limiter { return Limiter{semaphore.NewWeighted(size), size}
 // Acquire waits for n units until ctx is done, for all units if there are not as many, and not at all for none. Call
 // release when done.
 func (l Limiter) Acquire(ctx context.Context, n int64) (release func(), err error) {
-	n = min(n, l.Size)
-	if n <= 0 { // It waits for no one.
-		return func() {}, nil
-	}
-	if err := l.Weighted.Acquire(ctx, n); err != nil {
+	held, err := l.Hold(ctx, n)
+	if err != nil {
 		return nil, err
 	}
-	return func() { l.Release(n) }, nil
+	return func() { held.Keep(0) }, nil
+}
+
+// Held are acquired units, which can be released in parts. The zero Held has none. It belongs to one goroutine.
+type Held struct {
+	limiter Limiter
+	units   int64
+}
+
+// Hold acquires units as Acquire does. Call Keep with 0 when done.
+func (l Limiter) Hold(ctx context.Context, n int64) (*Held, error) {
+	n = min(n, l.Size)
+	if n <= 0 { // It waits for no one.
+		return &Held{}, nil
+	}
+	if err := l.Weighted.Acquire(ctx, n); err != nil {
+		return &Held{}, err
+	}
+	return &Held{l, n}, nil
+}
+
+// Keep releases all but n of the units.
+func (h *Held) Keep(n int64) {
+	if n < h.units {
+		h.limiter.Release(h.units - n)
+		h.units = n
+	}
 }
 
 var (
