@@ -23,8 +23,9 @@ type LoginError struct {
 	Status int
 	// Code and Message are the error of its answer.
 	Code, Message string
-	// Problem is what is wrong where that is no refusal.
-	Problem string
+	// Problem is what is wrong where that is no refusal, and ProblemPasses whether the same login may succeed later.
+	Problem       string
+	ProblemPasses bool
 }
 
 func (e *LoginError) Error() string {
@@ -33,7 +34,7 @@ func (e *LoginError) Error() string {
 
 // isTemporary reports whether the same login may succeed later: the endpoint was not reached, or failed.
 func (e *LoginError) isTemporary() bool {
-	return e.Problem == "" && (e.Status == 0 || e.Status == http.StatusTooManyRequests ||
+	return e.ProblemPasses || e.Problem == "" && (e.Status == 0 || e.Status == http.StatusTooManyRequests ||
 		e.Status == http.StatusRequestTimeout || e.Status >= http.StatusInternalServerError)
 }
 

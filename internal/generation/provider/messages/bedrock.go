@@ -13,11 +13,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 
@@ -76,11 +78,25 @@ func (b *bedrock) address(request *wire.Request) error {
 			credentials, err = environment.Credentials.Retrieve(ctx)
 		}
 		if err != nil {
-			return &fault.LoginError{Problem: "there are no AWS credentials in the generation pod, or they cannot be used"}
+			return loginError(err)
 		}
 		sum := sha256.Sum256(body)
 		now := time.Now() //nolint:forbidigo // AWS compares it with its own clock.
 		return v4.NewSigner().SignHTTP(ctx, credentials, r, hex.EncodeToString(sum[:]), "bedrock", region, now)
 	}
 	return nil
+}
+
+// metadataHost is where the metadata service of a node is called, which is asked where nothing else is configured.
+var metadataHost = regexp.MustCompile(`^http://(?:169\.254\.169\.254|\[fd00:ec2::254\])/`)
+
+// loginError is why there are no credentials. AWS's endpoints fail, or cannot be reached, for a while, such as when
+// credentials are renewed.
+func loginError(err error) *fault.LoginError {
+	passes := retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err).Bool()
+	if called, ok := errors.AsType[*url.Error](err); passes && (!ok || !metadataHost.MatchString(called.URL)) {
+		return &fault.LoginError{ProblemPasses: true,
+			Problem: "AWS gave no credentials for the role of the generation pod, or cannot be reached"}
+	}
+	return &fault.LoginError{Problem: "there are no AWS credentials in the generation pod, or they cannot be used"}
 }

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -174,6 +177,43 @@ func TestBedrockWithoutCredentialsIsNotAsked(t *testing.T) {
 	}
 	if got, e := ofBedrock(t, ""); got.request != nil || e.Reason != v1beta1.ErrorAuthenticationFailed || e.Retryable {
 		t.Errorf("got %+v", e)
+	}
+}
+
+func TestFailureOfAWSTokenServiceIsTemporary(t *testing.T) {
+	answer := func(status int, code string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<ErrorResponse><Error><Code>"+code+"</Code><Message>No.</Message></Error></ErrorResponse>")
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	check.OK(t, os.WriteFile(token, []byte("secret"), 0o600))
+	for name, value := range map[string]string{"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",
+		"AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/models"} {
+		t.Setenv(name, value)
+	}
+	for name, c := range map[string]struct {
+		at     string
+		passes bool
+	}{
+		"it fails":           {answer(http.StatusServiceUnavailable, "ServiceUnavailable"), true},
+		"it has no capacity": {answer(http.StatusBadRequest, "Throttling"), true},
+		"it is not reached":  {"http://127.0.0.1:1", true},
+		"it refuses":         {answer(http.StatusForbidden, "AccessDenied"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("AWS_ENDPOINT_URL_STS", c.at)
+			got, e := ofBedrock(t, "")
+			check.Equal(t, "the failure", []any{v1beta1.ErrorAuthenticationFailed, c.passes}, []any{e.Reason, e.Retryable})
+			check.Lacks(t, e.Text(), "127.0.0.1", "secret")
+			if got.request != nil {
+				t.Error("the model is asked")
+			}
+		})
 	}
 }
 
