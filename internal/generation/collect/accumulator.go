@@ -35,6 +35,7 @@ type Accumulator struct {
 	usage    fantasy.Usage
 	last     finish.Last
 	open     []openCall
+	inputs   int // bytes of the inputs of calls so far
 	preview  preview
 	warnings []string
 	now      func() time.Time // nil: parts have no times
@@ -159,11 +160,16 @@ func (a *Accumulator) block(key blockKey) *block {
 	return b
 }
 
-// toolInput shows incomplete arguments. The complete call follows.
+// toolInput shows incomplete arguments. The complete call follows. A reply with more of them than fit is full: the
+// calls would not fit either, and a server can write them without end.
 func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 	shown := parts.Part{Type: parts.ToolInput, Name: p.ToolCallName, Text: cmp.Or(p.Delta, p.ToolCallInput)}
 	if p.Type != fantasy.StreamPartTypeToolInputStart {
 		shown.ID = a.ids.current(p.ID)
+		if a.inputs += len(p.Delta); a.inputs > v1beta1.MaxContentBytes {
+			a.cutOpen()
+			a.room.full = true
+		}
 		return shown, true
 	}
 	shown.ID = a.ids.begin(p.ID)
@@ -175,9 +181,12 @@ func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 
 // cutCalls adds the calls within which the reply was cut, so that the model learns that they did not run.
 func (a *Accumulator) cutCalls() {
-	if a.last.Outcome != v1beta1.ReplyMaxTokensReached {
-		return
+	if a.last.Outcome == v1beta1.ReplyMaxTokensReached {
+		a.cutOpen()
 	}
+}
+
+func (a *Accumulator) cutOpen() {
 	for _, open := range a.open {
 		call := &v1beta1.ToolCall{ID: open.id, ProviderID: ofProvider(open.providerID, open.id),
 			Name: toolName(open.name), Input: "{}", Refusal: v1beta1.RefusalInputTruncated}

@@ -105,6 +105,22 @@ func TestCallIsKeptWholeOrNotAtAll(t *testing.T) {
 		[]any{len(got.Parts), got.PendingCalls, got.Truncated})
 }
 
+func TestEndlessInputOfCallEndsReply(t *testing.T) {
+	a := collect.NewAccumulator(v1beta1.ProviderOpenAICompatible, 1, nil)
+	add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputStart, ID: "c", ToolCallName: "write"})
+	read, delta := 0, strings.Repeat("\n", 1000)
+	for !a.Full() && read < 2*v1beta1.MaxContentBytes {
+		add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: "c", Delta: delta})
+		read += len(delta)
+	}
+	got := a.Finish()
+	check.Equal(t, "read too much, truncated, outcome, pending calls",
+		[]any{false, true, v1beta1.ReplyMaxTokensReached, int32(1)},
+		[]any{read > v1beta1.MaxContentBytes+len(delta), got.Truncated, got.ReplyOutcome, got.PendingCalls})
+	check.Equal(t, "parts", []v1beta1.MessagePart{{Type: v1beta1.PartToolCall, ToolCall: &v1beta1.ToolCall{ID: "c",
+		Name: "write", Input: "{}", Refusal: v1beta1.RefusalInputTruncated}}}, got.Parts)
+}
+
 func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
 	a := collect.NewAccumulator(v1beta1.ProviderOpenAI, 1, nil)
 	for i := range v1beta1.MaxParts {
