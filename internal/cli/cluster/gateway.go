@@ -37,6 +37,18 @@ import (
 var ErrNoToken = errors.New("your kubeconfig has no token to show to the gateway: " +
 	"name a service account with --service-account")
 
+// opaqueTokenError is ErrNoToken of a kubeconfig whose token the gateway does not accept.
+type opaqueTokenError struct{}
+
+// Error says what helps.
+func (opaqueTokenError) Error() string {
+	return "your kubeconfig has a token that is no JSON web token, as some clouds issue them, and the gateway runs " +
+		"without --accept-opaque-tokens: name a service account with --service-account"
+}
+
+// Is reports whether the target is ErrNoToken.
+func (opaqueTokenError) Is(target error) bool { return target == ErrNoToken }
+
 // Gateway is a connection to the gateway with one identity.
 type Gateway struct {
 	// Way is the gateway's client.
@@ -84,6 +96,26 @@ func (d *Dialer) Dial(ctx context.Context) (*Gateway, error) {
 		return g, err
 	}
 	return g, d.check(g.Way.URL)
+}
+
+// opaqueTimeout bounds the question whether the gateway accepts a token.
+const opaqueTimeout = 5 * time.Second
+
+// DialStream connects as Dial does. It also fails with ErrNoToken if the gateway accepts no token such as that of the
+// kubeconfig, which may come from a program. It asks the gateway unless it sees the token of the kubeconfig.
+func (d *Dialer) DialStream(ctx context.Context) (*Gateway, error) {
+	g, err := d.Dial(ctx)
+	if _, isJWT := token.Read(d.Config.BearerToken); err != nil || isJWT || d.Options.ServiceAccount != "" {
+		return g, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opaqueTimeout)
+	defer cancel()
+	_, err = g.Way.Namespace(d.Namespace).ListChats(ctx, 1, "")
+	if refused, ok := errors.AsType[*client.Error](err); ok && strings.HasPrefix(refused.Message, token.NotJWT) {
+		g.Close()
+		return nil, opaqueTokenError{}
+	}
+	return g, nil // The stream meets all other errors, too.
 }
 
 // reopen finds another token when the gateway refuses the current one, and otherwise another pod of the gateway: the

@@ -139,7 +139,7 @@ func (i Installation) askGateway(ctx context.Context) error {
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	g, err := i.Dialer.Dial(ctx)
+	g, err := i.Dialer.DialStream(ctx)
 	if errors.Is(err, ErrNoToken) {
 		return doctor.NotCheckedError{Err: err}
 	}

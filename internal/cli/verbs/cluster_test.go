@@ -92,6 +92,7 @@ func TestSendShowsTheReplyWhateverTheKubeconfigHolds(t *testing.T) {
 		"a token":                             {kubeconfig: "token"},
 		"a certificate":                       {kubeconfig: "certificate", note: "no token to show to the gateway"},
 		"a certificate and a service account": {kubeconfig: "certificate", args: []string{"--service-account", "person"}},
+		"a token of a cloud":                  {kubeconfig: "opaque", note: "--accept-opaque-tokens"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

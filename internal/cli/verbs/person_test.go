@@ -73,10 +73,13 @@ type person struct {
 	c         client.Client
 	namespace string
 	gateway   string
-	files     map[string]string // kubeconfigs: with a token, and with a client certificate
-	chat      *v1beta1.Chat
-	archive   *archive.Store
-	bucket    *blob.Bucket // that of archive
+
+	// files are kubeconfigs: with a token, with a client certificate, and with both, whose token only the gateway sees,
+	// because the API server takes the certificate.
+	files   map[string]string
+	chat    *v1beta1.Chat
+	archive *archive.Store
+	bucket  *blob.Bucket // that of archive
 }
 
 func newPerson(t *testing.T) *person {
@@ -104,7 +107,9 @@ func newPerson(t *testing.T) *person {
 	eventually(t, "the person has their rights", func() bool { return p.may("get", "chats") })
 	p.files = map[string]string{"token": p.kubeconfig(&clientcmdapi.AuthInfo{Token: p.token()}),
 		"certificate": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData,
-			ClientKeyData: shared.cluster.Config.KeyData})}
+			ClientKeyData: shared.cluster.Config.KeyData}),
+		"opaque": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData,
+			ClientKeyData: shared.cluster.Config.KeyData, Token: "k8s-aws-v1.aHR0cHM6Ly9zdHM"})}
 	p.chat = chattest.In(p.namespace, chattest.Chat("triage"))
 	p.create(p.chat)
 	p.gateway = p.startGateway()

@@ -180,7 +180,7 @@ type question struct {
 
 // openSource connects to the gateway, or uses the API server and says so.
 func openSource(ctx context.Context, s *session) (cluster.Source, error) {
-	g, err := s.dialer.Dial(ctx)
+	g, err := s.dialer.DialStream(ctx)
 	if errors.Is(err, cluster.ErrNoToken) {
 		fmt.Fprintf(s.ErrOut,
 			"Replies are shown only when they are complete: %v that may get chats/stream, or use a kubeconfig with a token.\n",

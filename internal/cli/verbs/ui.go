@@ -126,7 +126,7 @@ func gatewayOf(dialer *cluster.Dialer) http.Handler {
 // openStream asks the gateway for a stream, and closes the connection to the gateway when ctx is done. Refusals are
 // answers.
 func openStream(ctx context.Context, dialer *cluster.Dialer, at, lastEventID string) (*http.Response, error) {
-	gateway, err := dialer.Dial(ctx)
+	gateway, err := dialer.DialStream(ctx)
 	switch {
 	case errors.Is(err, cluster.ErrNoToken):
 		return nil, &refusals.Error{Status: http.StatusForbidden, Reason: refusals.Forbidden, Message: err.Error() +

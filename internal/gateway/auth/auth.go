@@ -193,7 +193,8 @@ func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error
 	case len(bearer) > token.MaxBytes:
 		return claims, nil, unauthenticated("the token is longer than %d bytes", token.MaxBytes)
 	case !ok && (!c.options.OpaqueTokens || !c.options.APIServerTokens):
-		return claims, nil, unauthenticated("the token is no JSON web token")
+		return claims, nil, unauthenticated("%s: ask for one with \"kubectl create token ACCOUNT\", or have the gateway run "+
+			"with --accept-opaque-tokens", token.NotJWT)
 	case !claims.Expires.IsZero() && !c.options.Now().Before(claims.Expires):
 		return claims, nil, unauthenticated("the token has expired")
 	case claims.For(token.Audience):

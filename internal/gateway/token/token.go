@@ -15,6 +15,9 @@ import (
 // Audience is the audience of a token that is valid for the gateway only, and not for the API server.
 const Audience = "parley-gateway"
 
+// NotJWT begins the refusal of a token that is no JSON web token.
+const NotJWT = "the token is no JSON web token"
+
 // MaxBytes is the length of the longest token that is read. Those of service accounts have about 1 KiB, and those of
 // identity providers with a user's groups more.
 const MaxBytes = 16 << 10
