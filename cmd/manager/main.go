@@ -287,9 +287,12 @@ func (f *flags) complete(cluster *clusterFacts) {
 	}
 }
 
-// check refuses settings with which no chat would ever be answered.
+// check refuses arguments that are no flags, and settings with which no chat would ever be answered.
 func (f *flags) check() error {
 	o := &f.controllers
+	if flag.NArg() > 0 { // The flags behind it are not read.
+		return fmt.Errorf("unexpected argument %q: a flag and its value are joined by =", flag.Arg(0))
+	}
 	if o.Pods.Image == "" {
 		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
 	}
