@@ -203,6 +203,17 @@ func TestFaultsOfAnInstallationAreReported(t *testing.T) {
 	}
 }
 
+func TestRightsOfGroupsAreNotMissing(t *testing.T) {
+	i := newInstallation(t)
+	t.Cleanup(func() { check.OK(t, install(context.Background())) })
+	i.deletes(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "parley-manager"}})()
+	i.reports(1, "service account parley-system/parley-manager may not get chats.parley.dev in all namespaces")
+	i.create(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "group"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-manager"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts:" + system}}})
+	i.reports(0, " 0 failed")
+}
+
 func (i *installation) deletes(o client.Object) func() {
 	return func() { check.OK(i.t, cluster.Client.Delete(i.t.Context(), o)) }
 }

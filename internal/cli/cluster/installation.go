@@ -124,9 +124,11 @@ func (i Installation) isGranted(ctx context.Context, right *authorizationv1.Reso
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right}}, metav1.CreateOptions{})
 		return err == nil && review.Status.Allowed, err
 	}
+	namespace := i.Dialer.Options.Namespace
 	review, err := reviews.SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: right, Groups: []string{"system:serviceaccounts"},
-			User: "system:serviceaccount:" + i.Dialer.Options.Namespace + ":parley-" + who}}, metav1.CreateOptions{})
+		Spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: right,
+			User: "system:serviceaccount:" + namespace + ":parley-" + who, Groups: []string{"system:serviceaccounts",
+				"system:serviceaccounts:" + namespace, "system:authenticated"}}}, metav1.CreateOptions{})
 	return err == nil && review.Status.Allowed, err
 }
 

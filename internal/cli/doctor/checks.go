@@ -121,11 +121,16 @@ func checkKubernetes(f *Facts) Finding {
 }
 
 // imagesOf are the different images of the containers of a name. Pods that are being deleted do not count: they outlive
-// the rollout that replaced them by some seconds.
+// the rollout that replaced them by some seconds. Nor do those that have ended, such as evicted ones: nothing deletes
+// them.
 func imagesOf(pods *corev1.PodList, container string) (images []string) {
 	for i := range pods.Items {
+		phase := pods.Items[i].Status.Phase
+		if pods.Items[i].DeletionTimestamp != nil || phase == corev1.PodFailed || phase == corev1.PodSucceeded {
+			continue
+		}
 		for _, c := range pods.Items[i].Spec.Containers {
-			if c.Name == container && pods.Items[i].DeletionTimestamp == nil && !slices.Contains(images, c.Image) {
+			if c.Name == container && !slices.Contains(images, c.Image) {
 				images = append(images, c.Image)
 			}
 		}

@@ -250,13 +250,21 @@ func TestShardsPassAllChecks(t *testing.T) {
 }
 
 func TestImagesOfEndingPodsDoNotCount(t *testing.T) {
-	f := healthy(t)
-	for _, pods := range []*corev1.PodList{&f.Pods, &f.Generation} {
-		ending := *pods.Items[0].DeepCopy()
-		ending.DeletionTimestamp, ending.Spec.Containers[0].Image = new(metav1.NewTime(now)), "parley:old"
-		pods.Items = append(pods.Items, ending)
+	for name, ends := range map[string]func(*corev1.Pod){
+		"deleted": func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(now)) },
+		"evicted": func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := healthy(t)
+			for _, pods := range []*corev1.PodList{&f.Pods, &f.Generation} {
+				ending := *pods.Items[0].DeepCopy()
+				ending.Spec.Containers[0].Image = "parley:old"
+				ends(&ending)
+				pods.Items = append([]corev1.Pod{ending}, pods.Items...)
+			}
+			check.Equal(t, "checks that are not OK", nil, describeReport(Examine(f)))
+		})
 	}
-	check.Equal(t, "checks that are not OK", nil, describeReport(Examine(f)))
 }
 
 func TestForbiddenReadsFailNoCheck(t *testing.T) {
