@@ -10,6 +10,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -24,15 +25,29 @@ import (
 var files embed.FS
 
 // Manifests are the objects of a kind in a folder of config/, with the rules of roles.
-func Manifests(dir, kind string) (found []rbacv1.ClusterRole) {
+func Manifests(dir, kind string) []rbacv1.ClusterRole {
+	return manifests[rbacv1.ClusterRole](dir, kind)
+}
+
+// Policy is an admission policy of any kind.
+type Policy struct {
+	metav1.PartialObjectMetadata `json:",inline"`
+
+	Spec map[string]any `json:"spec"`
+}
+
+// Policies are the admission policies of a kind in a folder of config/.
+func Policies(dir, kind string) []Policy { return manifests[Policy](dir, kind) }
+
+func manifests[T any](dir, kind string) (found []T) {
 	names, err := fs.Glob(files, dir+"/*.yaml")
 	for _, name := range names {
 		text, readErr := files.ReadFile(name)
 		err = cmp.Or(err, readErr)
 		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-			var object rbacv1.ClusterRole
-			err = cmp.Or(err, yaml.Unmarshal(document, &object))
-			if object.Kind == kind {
+			var object T
+			if bytes.Contains(document, []byte("\nkind: "+kind+"\n")) {
+				err = cmp.Or(err, yaml.Unmarshal(document, &object))
 				found = append(found, object)
 			}
 		}
@@ -59,4 +74,21 @@ func UnenforcedPolicies(policies []metav1.PartialObjectMetadata,
 		}
 	}
 	return missing, unbound
+}
+
+// rules are the fields of a policy that decide about requests. The API server gives them no defaults.
+var rules = []string{"matchConditions", "variables", "validations", "auditAnnotations", "mutations"}
+
+// ChangedPolicies are the policies of a kind in a folder of config/ that have other rules in a cluster.
+func ChangedPolicies(dir, kind string, policies []Policy) (changed []string) {
+	for _, own := range Policies(dir, kind) {
+		if slices.ContainsFunc(policies, func(p Policy) bool {
+			return p.Name == own.Name && slices.ContainsFunc(rules, func(field string) bool {
+				return !reflect.DeepEqual(p.Spec[field], own.Spec[field])
+			})
+		}) {
+			changed = append(changed, own.Name)
+		}
+	}
+	return changed
 }

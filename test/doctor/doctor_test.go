@@ -160,12 +160,12 @@ func (i *installation) reports(code int, words string) {
 
 func TestHealthyInstallationPasses(t *testing.T) {
 	i := newInstallation(t)
-	i.reports(0, "18 checks: 17 ok, 0 failed, 0 warnings, 1 not checked")
+	i.reports(0, "19 checks: 18 ok, 0 failed, 0 warnings, 1 not checked")
 	code, out := i.run("-o", "json")
 	var report doctor.Report
 	check.OK(t, json.Unmarshal([]byte(out), &report))
 	check.Equal(t, "exit code", 0, code)
-	check.Equal(t, "checks that are OK", 17, report.Count(doctor.OK))
+	check.Equal(t, "checks that are OK", 18, report.Count(doctor.OK))
 }
 
 func TestFaultsOfAnInstallationAreReported(t *testing.T) {
@@ -184,6 +184,8 @@ func TestFaultsOfAnInstallationAreReported(t *testing.T) {
 			"failed       enforced: the API server accepts a message"},
 		{"a binding", i.deletes(&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: named}), 1,
 			"failed       installed: policies have no binding that denies: parley-messages"},
+		{"the rules of a policy", i.changesRules(&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: named}), 0,
+			"warning      rules: policies have other rules than those of this plug-in's version: parley-messages"},
 		{"the stamp", i.deletes(&admissionv1.MutatingAdmissionPolicy{ObjectMeta: stamp}), 0,
 			"warning      stamp: who creates and edits chats and messages is not recorded"},
 		{"a kind", i.deletes(definition("chatquotas")), 1, "failed       fields: parley.dev/v1beta1 lacks ChatQuota"},
@@ -216,6 +218,13 @@ func TestRightsOfGroupsAreNotMissing(t *testing.T) {
 
 func (i *installation) deletes(o client.Object) func() {
 	return func() { check.OK(i.t, cluster.Client.Delete(i.t.Context(), o)) }
+}
+
+// changesRules gives a policy another rule, as another version has.
+func (i *installation) changesRules(o client.Object) func() {
+	patch := client.RawPatch(types.JSONPatchType,
+		[]byte(`[{"op": "replace", "path": "/spec/validations/0/message", "value": "no"}]`))
+	return func() { check.OK(i.t, cluster.Client.Patch(i.t.Context(), o, patch)) }
 }
 
 func definition(resource string) *unstructured.Unstructured {

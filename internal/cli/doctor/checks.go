@@ -29,6 +29,7 @@ var checks = []struct {
 }{
 	{"Resource definitions", "fields", "openapi", checkFields},
 	{"Admission policies", "installed", "policies bindings", checkPolicies},
+	{"Admission policies", "rules", "policies stamps", checkRules},
 	{"Admission policies", "enforced", "", checkEnforcement},
 	{"Admission policies", "stamp", "stamps stamp-bindings", checkStamp},
 	{"Versions", "kubernetes", "version", checkKubernetes},
@@ -78,7 +79,7 @@ func checkFields(f *Facts) Finding {
 }
 
 func checkPolicies(f *Facts) Finding {
-	lacks, unbound := config.UnenforcedPolicies(f.Policies.Items, f.Bindings.Items)
+	lacks, unbound := config.UnenforcedPolicies(f.Policies.metadata(), f.Bindings.Items)
 	switch {
 	case len(lacks) > 0:
 		return finding(Failed, upgrade, "policies are missing, so that statuses can be forged: %s", listed(lacks))
@@ -86,6 +87,21 @@ func checkPolicies(f *Facts) Finding {
 		return finding(Failed, upgrade, "policies have no binding that denies: %s", listed(unbound))
 	}
 	return ok("all policies and their bindings are installed")
+}
+
+func checkRules(f *Facts) Finding {
+	changed := append(config.ChangedPolicies("admission", "ValidatingAdmissionPolicy", f.Policies.Items),
+		config.ChangedPolicies("admission/stamp", "MutatingAdmissionPolicy", f.Stamps.Items)...)
+	own, manager, err := f.versions()
+	switch {
+	case len(changed) == 0:
+		return ok("all policies have the rules of this plug-in's version")
+	case err == nil && !own.EqualTo(manager):
+		return finding(NotChecked, "", "this plug-in is v%s and the manager v%s, whose policies may have other rules", own,
+			manager)
+	}
+	return finding(Warning, upgrade+", and config/admission/stamp or stamp.yaml, too",
+		"policies have other rules than those of this plug-in's version: %s", listed(changed))
 }
 
 func checkEnforcement(f *Facts) Finding {
@@ -101,8 +117,8 @@ func checkEnforcement(f *Facts) Finding {
 }
 
 func checkStamp(f *Facts) Finding {
-	lacks := append(missing("admission/stamp", "MutatingAdmissionPolicy", f.Stamps),
-		missing("admission/stamp", "MutatingAdmissionPolicyBinding", f.StampBindings)...)
+	lacks := append(missing("admission/stamp", "MutatingAdmissionPolicy", f.Stamps.metadata()),
+		missing("admission/stamp", "MutatingAdmissionPolicyBinding", f.StampBindings.Items)...)
 	if slices.Sort(lacks); len(lacks) > 0 {
 		return finding(Warning, "install config/admission/stamp, which needs Kubernetes 1.36 or later",
 			"who creates and edits chats and messages is not recorded: there is no MutatingAdmissionPolicy, or no binding, %s",
@@ -164,16 +180,22 @@ func checkGenerationPods(f *Facts) Finding {
 	return ok("they run $PARLEY_IMAGE of the manager")
 }
 
+// versions are those of this plug-in and of the manager.
+func (f *Facts) versions() (own, manager *version.Version, err error) {
+	name, _, _ := strings.Cut(append(imagesOf(&f.Pods, Manager), "")[0], "@")
+	own, ownErr := version.ParseSemantic(f.Plugin)
+	manager, err = version.ParseSemantic(name[strings.LastIndex(name, ":")+1:])
+	return own, manager, cmp.Or(ownErr, err)
+}
+
 func checkPlugin(f *Facts) Finding {
 	images := imagesOf(&f.Pods, Manager)
 	if len(images) == 0 {
 		return Finding{}
 	}
-	name, _, _ := strings.Cut(images[0], "@")
-	own, ownErr := version.ParseSemantic(f.Plugin)
-	manager, err := version.ParseSemantic(name[strings.LastIndex(name, ":")+1:])
+	own, manager, err := f.versions()
 	switch {
-	case ownErr != nil || err != nil:
+	case err != nil:
 		return finding(NotChecked, "", "this plug-in is %s, which cannot be compared with %s", f.Plugin, images[0])
 	case own.Major() != manager.Major() || own.Minor() > manager.Minor()+1 || manager.Minor() > own.Minor()+1:
 		return finding(Warning, "use the plug-in of the release that is installed",

@@ -95,14 +95,14 @@ func healthy(t *testing.T) *Facts {
 		Denied: map[string][]authorizationv1.ResourceAttributes{}}
 	f.Kubernetes.GitVersion, f.OpenAPI.Components.Schemas = "v1.36.2-gke.100", readSchemas(t)
 	f.Errors = map[string]error{"message": errors.New("ValidatingAdmissionPolicy 'parley-messages' denied request")}
-	for _, m := range config.Manifests("admission", "ValidatingAdmissionPolicy") {
-		f.Policies.Items = append(f.Policies.Items, named(m.Name).Items...)
+	f.Policies.Items = config.Policies("admission", "ValidatingAdmissionPolicy")
+	for _, m := range f.Policies.Items {
 		f.Bindings.Items = append(f.Bindings.Items, admissionv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: m.Name}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName: m.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}})
 	}
-	f.Stamps = named("parley-created-by", "parley-edited-by")
-	f.StampBindings = f.Stamps
+	f.Stamps.Items = config.Policies("admission/stamp", "MutatingAdmissionPolicy")
+	f.StampBindings = named("parley-created-by", "parley-edited-by")
 	f.Deployments.Items = []appsv1.Deployment{deployment(Manager), deployment(Gateway)}
 	f.Pods.Items = []corev1.Pod{pod(Manager), pod(Gateway)}
 	f.Generation.Items = []corev1.Pod{pod("generator")}
@@ -171,6 +171,16 @@ func TestEachFaultIsFound(t *testing.T) {
 		"binding audits": {func(f *Facts) {
 			f.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
 		}, "installed: Failed: policies have no binding that denies: parley-authors"},
+		"policy of another version": {func(f *Facts) {
+			f.Plugin = "v0.2.1"
+			delete(f.Policies.Items[0].Spec, "validations")
+		}, "rules: Warning: policies have other rules than those of this plug-in's version: parley-authors"},
+		"stamp of another version": {func(f *Facts) {
+			f.Plugin = "(devel)"
+			f.Stamps.Items[0].Spec["mutations"] = []any{}
+		}, "rules: Warning: policies have other rules than those of this plug-in's version: parley-created-by"},
+		"plug-in of another version": {func(f *Facts) { delete(f.Policies.Items[0].Spec, "validations") },
+			"rules: NotChecked: this plug-in is v0.3.0 and the manager v0.2.1"},
 		"policy not enforced":  {failing("message", nil), "enforced: Failed: the API server accepts a message"},
 		"namespace missing":    {failing("message", notFound), "enforced: Failed: "},
 		"messages not allowed": {failing("message", forbidden), "enforced: NotChecked: pods is forbidden: User"},

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/config"
 	"parley.dev/parley/internal/kube/shard"
 )
 
@@ -46,8 +47,9 @@ type Facts struct {
 			Schemas map[string]map[string]any `json:"schemas"`
 		} `json:"components"`
 	}
-	Bindings                        admissionv1.ValidatingAdmissionPolicyBindingList
-	Policies, Stamps, StampBindings metav1.PartialObjectMetadataList
+	Bindings         admissionv1.ValidatingAdmissionPolicyBindingList
+	Policies, Stamps Policies
+	StampBindings    metav1.PartialObjectMetadataList
 
 	// StatefulSets have the fields of Deployments that are of interest here.
 	Deployments, StatefulSets appsv1.DeploymentList
@@ -62,6 +64,18 @@ type Facts struct {
 
 	// Errors are why facts could not be read, by the names that checks have for them.
 	Errors map[string]error
+}
+
+// Policies are admission policies.
+type Policies struct {
+	Items []config.Policy `json:"items"`
+}
+
+func (p Policies) metadata() (all []metav1.PartialObjectMetadata) {
+	for i := range p.Items {
+		all = append(all, p.Items[i].PartialObjectMetadata)
+	}
+	return all
 }
 
 // NotCheckedError is why a check was not made. It is no fault of the installation.

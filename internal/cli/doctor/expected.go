@@ -18,9 +18,9 @@ import (
 )
 
 // missing are the names of the manifests of a kind that are not among those of the cluster.
-func missing(dir, kind string, present metav1.PartialObjectMetadataList) (names []string) {
+func missing(dir, kind string, present []metav1.PartialObjectMetadata) (names []string) {
 	for _, m := range config.Manifests(dir, kind) {
-		if !slices.ContainsFunc(present.Items, func(o metav1.PartialObjectMetadata) bool { return o.Name == m.Name }) {
+		if !slices.ContainsFunc(present, func(o metav1.PartialObjectMetadata) bool { return o.Name == m.Name }) {
 			names = append(names, m.Name)
 		}
 	}
