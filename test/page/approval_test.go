@@ -316,11 +316,14 @@ func TestQuestionIsAnsweredOnceItIsComplete(t *testing.T) {
 	p := s.opened(t)
 	p.Sees("[data-call=c1] label", "Region")
 	p.Click("[data-call=c1] button", "Answer")
-	p.Until("the field is shown that has no value", "document.activeElement.matches('[data-call=c1] input[type=text]:invalid')")
+	isShown := func(field string) {
+		p.Until(field+" is shown as invalid", "document.activeElement.matches('[data-call=c1] "+field+":invalid')")
+	}
+	isShown("input[type=text]")
 	p.Write("east")
 	p.Type("[data-call=c1] input[type=number]", "9")
 	p.Click("[data-call=c1] button", "Answer")
-	p.Until("the field is shown that is not valid", "document.activeElement.matches('[data-call=c1] input[type=number]:invalid')")
+	isShown("input[type=number]")
 	p.Clear("[data-call=c1] input[type=number]")
 	p.Type("[data-call=c1] input[type=number]", "3")
 	p.Click("[data-call=c1] button", "Answer")
