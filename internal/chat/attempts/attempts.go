@@ -6,12 +6,17 @@
 package attempts
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/chat/history"
 )
+
+// ToolsTime is how long an attempt at calls of tools may take: 5 hours, one more than a call may wait for a command.
+const ToolsTime = 5 * time.Hour
 
 // Of is the fence of the attempt that the status says is under way. Without one its number is 0, which no attempt has.
 func Of(uid types.UID, st *v1beta1.ChatStatus) fence.Fence {

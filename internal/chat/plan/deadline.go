@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/chat/attempts"
 )
 
 // Deadline is how long until the status has to change because of the time alone; zero if it need not.
@@ -22,20 +23,16 @@ func Deadline(st *v1beta1.ChatStatus, now time.Time) time.Duration {
 	return Sooner(ends, referenceWaitEnds(st, now))
 }
 
-const (
-	// replyTime is how long an attempt at a reply or a summary may take: a day. A provider's silence ends a call much
-	// earlier; this bounds one that never stops sending something.
-	replyTime = 24 * time.Hour
-	// ToolsTime is how long an attempt at calls of tools may take: 5 hours, one more than a call may wait for a command.
-	ToolsTime = 5 * time.Hour
-)
+// replyTime is how long an attempt at a reply or a summary may take: a day. A provider's silence ends a call much
+// earlier; this bounds one that never stops sending something.
+const replyTime = 24 * time.Hour
 
 // attemptTime is how long an attempt at the action may take, whatever its pod says. A generator that answers its probes
 // is trusted to be at work until then: it ends by itself what shows no sign of life, and its probe fails when that does
 // not end.
 func attemptTime(action v1beta1.GenerationAction) time.Duration {
 	if action == v1beta1.ActionExecuteTools {
-		return ToolsTime
+		return attempts.ToolsTime
 	}
 	return replyTime
 }

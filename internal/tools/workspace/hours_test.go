@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
@@ -88,8 +88,8 @@ func TestFourHourCommandIsAwaitedUntilTimeout(t *testing.T) {
 func TestAnAttemptHasTimeForTheLongestCall(t *testing.T) {
 	// Before and after the wait there are requests to the API server and to the workspace, of some 30 s each.
 	const besides = 10 * time.Minute
-	if longest := maxTimeout*time.Second + besides; longest > plan.ToolsTime {
-		t.Errorf("a call may take %s, an attempt %s", longest, plan.ToolsTime)
+	if longest := maxTimeout*time.Second + besides; longest > attempts.ToolsTime {
+		t.Errorf("a call may take %s, an attempt %s", longest, attempts.ToolsTime)
 	}
 }
 
