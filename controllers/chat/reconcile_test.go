@@ -19,8 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1beta1"
-	"parley.dev/parley/internal/chat/agents"
-	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/pods/capacity"
 	"parley.dev/parley/internal/pods/modellimits"
 	"parley.dev/parley/internal/pods/placement"
@@ -291,108 +289,6 @@ func TestAChatThatIsGoneIsForgotten(t *testing.T) {
 	if generating, _ := w.gate.Counts(); len(w.pods.booked) != 0 || generating != (capacity.Counts{}) ||
 		len(w.memory.written.chats) != 0 {
 		t.Errorf("pods %v, slots %+v, memory %v are left", w.pods.booked, generating, w.memory.written.chats)
-	}
-}
-
-// spawning is a world in which the chat has committed that a sub-chat is to be started.
-func spawning(t *testing.T) (w *world, name string) {
-	t.Helper()
-	w, name = newWorld(t), agents.Name("c", "chat-uid.1.a")
-	if _, err := w.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	chat := w.chat()
-	results := chattest.Answer(chat, chattest.Results("a"), chattest.Changes(v1beta1.AgentChange{
-		Key: "chat-uid.1.a", Chat: name, Spawn: &v1beta1.AgentSpawn{Prompt: "Look."}}))
-	results.Name, results.UID = "earlier", "earlier-uid"
-	if err := w.Direct.Create(t.Context(), results); err != nil {
-		t.Fatal(err)
-	}
-	chat.Status.Internal.AgentsOf = "earlier"
-	if err := w.Direct.Status().Update(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
-	w.memory.written.invalidate(ofChat.NamespacedName)
-	return w, name
-}
-
-func TestASubChatIsStartedOnceWhateverFails(t *testing.T) {
-	for _, fails := range []string{"live get chatmessage", "live get chat", "create chat", "update status of chat"} {
-		t.Run(fails, func(t *testing.T) {
-			w, name := spawning(t)
-			failed := false
-			w.Fail = func(call string) error {
-				if call != fails || failed {
-					return nil
-				}
-				failed = true
-				return fakeapi.Timeout.Err()
-			}
-			if _, err := w.reconcile(); err == nil || !failed {
-				t.Errorf("nothing failed: %v", err)
-			}
-			if _, err := w.reconcile(); err != nil || w.chat().Status.Internal.AgentsOf != "" {
-				t.Errorf("it is not done with: %v", err)
-			}
-			if sub := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat(name))); sub.Spec.Prompt != "Look." {
-				t.Errorf("the sub-chat is %+v", sub.Spec)
-			}
-		})
-	}
-}
-
-// A manager whose cache is late does not know that another one has started the sub-chat, nor that it has been deleted.
-func TestStaleCacheDoesNotRestartDeletedSubChat(t *testing.T) {
-	w, name := spawning(t)
-	seen := w.chat()
-	now := seen.DeepCopy()
-	now.Status.Internal.AgentsOf = ""
-	if err := w.Direct.Status().Update(t.Context(), now); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.actuator.changeAgents(t.Context(), &scope{facts: plan.Facts{Chat: seen}}, "earlier"); err != nil {
-		t.Fatal(err)
-	}
-	var sub v1beta1.Chat
-	if err := w.Direct.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}, &sub); err == nil {
-		t.Error("it is started again")
-	}
-}
-
-func TestARefusedSubChatHoldsNothingUp(t *testing.T) {
-	w, _ := spawning(t)
-	w.Fail = func(call string) error {
-		if call == "create chat" {
-			return fakeapi.Forbidden.Err()
-		}
-		return nil
-	}
-	if _, err := w.reconcile(); err != nil || w.chat().Status.Internal.AgentsOf != "" {
-		t.Errorf("it is not done with: %v", err)
-	}
-}
-
-func TestSubChatThatIsCancelledIsInterrupted(t *testing.T) {
-	w, name := spawning(t)
-	if _, err := w.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	chat := w.chat()
-	cancels := chattest.Generated("later", v1beta1.RoleTool,
-		chattest.Changes(v1beta1.AgentChange{Key: "chat-uid.2.a", Chat: name}))
-	if err := w.Direct.Create(t.Context(), chattest.In("ns", cancels)); err != nil {
-		t.Fatal(err)
-	}
-	chat.Status.Internal.AgentsOf = "later"
-	if err := w.Direct.Status().Update(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.actuator.changeAgents(t.Context(), &scope{facts: plan.Facts{Chat: chat}}, "later"); err != nil {
-		t.Fatal(err)
-	}
-	sub := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat(name)))
-	if got, want := sub.Annotations[v1beta1.AnnotationInterrupt], agents.Token("chat-uid.2.a"); got != want {
-		t.Errorf("its interruption has token %q, want %q", got, want)
 	}
 }
 

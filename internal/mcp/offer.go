@@ -76,28 +76,32 @@ const maxTools = 96
 
 // ask lists the tools of the server. It asks again in the pod that replaced the one of a command.
 func (f *source) ask(ctx context.Context, places Places) {
-	f.list(ctx, places)
-	if f.failure == nil || f.endpoint == nil || f.failure.reason != v1beta1.MCPWorkspaceNotReady {
-		return
-	}
-	if next, failed := f.servers.endpoint(ctx, f.server, places); failed == nil && next.key != f.endpoint.key {
-		f.list(ctx, places)
+	for range 2 {
+		next, failed := f.servers.endpoint(ctx, f.server, places)
+		if failed != nil {
+			f.failure = failed
+			return
+		}
+		if f.endpoint != nil && next.key == f.endpoint.key {
+			return
+		}
+		f.endpoint = next
+		if f.listed, f.failure = f.list(ctx); f.failure == nil || f.failure.reason != v1beta1.MCPWorkspaceNotReady {
+			return
+		}
 	}
 }
 
-func (f *source) list(ctx context.Context, places Places) {
-	var err error
-	if f.endpoint, f.failure = f.servers.endpoint(ctx, f.server, places); f.failure != nil {
-		return
-	}
-	if f.listed, err = f.servers.list(ctx, f.endpoint); err == nil {
-		return
+// list returns the tools of the endpoint, or why there are none.
+func (f *source) list(ctx context.Context) (*listed, *failure) {
+	all, err := f.servers.list(ctx, f.endpoint)
+	if err == nil {
+		return all, nil
 	}
 	if failed, ok := errors.AsType[*failure](err); ok {
-		f.failure = failed
-		return
+		return nil, failed
 	}
-	f.failure = &failure{reason: v1beta1.MCPTimedOut, words: "the step ended before it answered"}
+	return nil, &failure{reason: v1beta1.MCPTimedOut, words: "the step ended before it answered"}
 }
 
 func (o *Offer) all() []*source {
