@@ -5,12 +5,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GO_BUILD := go build -ldflags=-s
-CONTROLLER_GEN := go tool controller-gen
-GOLANGCI_LINT := GOGC=off GOMEMLIMIT=4GiB go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
+# "go tool" ignores GOFLAGS: it would compile these, and all that they import, once more.
+CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen
+GOLANGCI_LINT = GOGC=off GOMEMLIMIT=4GiB $(LINTER)
 
 # Everything that the project makes, but for the cluster's binaries in the user's cache, is in these two folders.
 BIN := $(CURDIR)/bin
 STATE := $(CURDIR)/.parley
+LINTER := $(BIN)/golangci-lint
 
 export IMAGE ?= parley.dev/parley:dev
 # What workspaces in tests are made from: a shell.
@@ -243,8 +245,12 @@ verify: ## Check that generated files and go.mod are fresh.
 .PHONY: lint
 lint: lint-product lint-modules ## Run the linters, "go vet" among them, on every module whose tests are in CI.
 
+.PHONY: $(LINTER)
+$(LINTER):
+	@cd hack/tools && GOGC=off GOMEMLIMIT=3GiB $(GO_BUILD) -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
 .PHONY: lint-product
-lint-product:
+lint-product: $(LINTER)
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
 
@@ -252,7 +258,7 @@ lint-product:
 # nine tenths of the time: CI runs the others.
 .PHONY: lint-modules lint-modules-fast
 lint-modules-fast: LINT_FLAGS := --disable=bodyclose,contextcheck,modernize,nilerr,nilnesserr,noctx,staticcheck,unparam
-lint-modules lint-modules-fast:
+lint-modules lint-modules-fast: $(LINTER)
 	cd test/signin && $(GOLANGCI_LINT) run $(LINT_FLAGS)
 	cd test/gitops && $(GOLANGCI_LINT) run $(LINT_FLAGS)
 	cd test/dashboards && $(GOLANGCI_LINT) run $(LINT_FLAGS)
@@ -266,7 +272,7 @@ PACKAGES ?=
 # compiled before: without garbage collection, which the tests would inherit, the compiler needs a seventh less time.
 # The linters have compiled what is tested without the race detector.
 go_test = packages=$$($(TESTPLAN) $(1) $(PACKAGES)); [ -z "$$packages" ] || { \
-  $(if $(filter unit-race integration,$(1)),GOGC=off GOMEMLIMIT=3GiB CGO_ENABLED=1 go list -race -test -export -deps $$packages >/dev/null && )$(2) $$packages; }
+  $(if $(filter unit-race integration,$(1)),GOGC=off GOMEMLIMIT=3GiB CGO_ENABLED=1 go list $(RACE) -test -export -deps $$packages >/dev/null && )$(2) $$packages; }
 
 # Some packages wait for a minute, without work: others are tested meanwhile.
 .PHONY: test-unit
@@ -343,7 +349,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: test-archive
-test-archive: envtest-assets ## Archive chats to an S3 server that verifies signatures and checksums. A module of its own. Not in CI.
+test-archive: envtest-assets $(LINTER) ## Archive chats to an S3 server that verifies signatures and checksums. A module of its own. Not in CI.
 	cd test/archive && $(GOLANGCI_LINT) run && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_OUTSIDE) ./...
 
 .PHONY: test-signin
@@ -380,6 +386,9 @@ headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headla
 .PHONY: e2e-tools
 e2e-tools: toolchain mcp-everything model-clients $(ON_AGENT_SANDBOX) grafana-schema
 
+# The cluster's programs for tests that run in CI, as the tests themselves: see GO_TEST.
+test-e2e soak-short: export CLUSTER_ENV := GOGC=400 GOMEMLIMIT=2GiB
+
 .PHONY: test-e2e
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
@@ -397,7 +406,7 @@ test-drain: on-cluster ## Drain one of two nodes of the local cluster while chat
 
 .PHONY: test-network
 test-network: CLUSTER_NETWORK := 1
-test-network: on-cluster ## Test who reaches whom on a local cluster with Services, DNS, and enforced NetworkPolicies. Not in CI.
+test-network: on-cluster $(LINTER) ## Test who reaches whom on a local cluster with Services, DNS, and enforced NetworkPolicies. Not in CI.
 	cd $(CLUSTER_SRC)/network && go mod tidy -diff && $(GOLANGCI_LINT) run
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	CLUSTER_EXEC="$(ON_THE_NODE)" KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) \

@@ -7,6 +7,7 @@
 #   CLUSTER_NETWORK     1: cluster-up starts it with Services, DNS, and enforced NetworkPolicies (builds more, one node only)
 #   CLUSTER_IMAGES      image tars for cluster-load
 #   CLUSTER_SUDO        how to become root for up, down and load (default: sudo, unless root already)
+#   CLUSTER_ENV         variables for the cluster's programs, such as GOGC=400, when cluster-up starts them
 #   KUBEBUILDER_ASSETS  a directory with etcd and kube-apiserver to use for the integration tests as it is
 #
 # For the including Makefile:
@@ -28,6 +29,7 @@ export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' $(CLUSTER_SRC)/go.mod)
 CLUSTER_DIR        ?= $(CLUSTER_ROOT)/.parley/cluster
 CLUSTER_NODES      ?= 1
 CLUSTER_NETWORK    ?=
+CLUSTER_ENV        ?=
 CLUSTER_IMAGES     ?=
 CLUSTER_SUDO       ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 CLUSTER_KUBECONFIG := $(CLUSTER_DIR)/kubeconfig
@@ -66,7 +68,7 @@ cluster-tools: $(DEVCLUSTER_BIN) $(OCIPACK)
 
 cluster-up: cluster-binaries $(DEVCLUSTER_BIN) ## Start the local cluster, or leave it when it is up
 	@network=$(if $(CLUSTER_NETWORK),$$($(CLUSTER_SRC)/network/build.sh)); \
-	  $(CLUSTER_SUDO) $(DEVCLUSTER) -nodes=$(CLUSTER_NODES) -network="$$network" up
+	  $(CLUSTER_SUDO) env $(CLUSTER_ENV) $(DEVCLUSTER) -nodes=$(CLUSTER_NODES) -network="$$network" up
 
 cluster-down: $(DEVCLUSTER_BIN) ## Stop the local cluster; leaves only its logs
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) down

@@ -187,7 +187,7 @@ func addFirst(files map[string]string, name, file string) {
 // isSource reports whether the file is a Go source or belongs to a module, such as go.sum.
 func isSource(file string) bool {
 	base := path.Base(file)
-	return strings.HasSuffix(file, ".go") || base == "go.mod" || base == "go.sum"
+	return strings.HasSuffix(file, ".go") || slices.Contains([]string{"go.mod", "go.sum", "go.work", "go.work.sum"}, base)
 }
 
 func isTest(file string) bool { return strings.HasSuffix(file, "_test.go") }

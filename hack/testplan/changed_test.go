@@ -39,6 +39,7 @@ func TestChangedFiles(t *testing.T) {
 		"cmd/gateway/main.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
 			"test/gateway test/doctor", "test/page"},
 		"test/gitops/health_test.go": {"lint test-gitops test-unit verify", "test/gitops", "test/dashboards"},
+		"test/gitops/go.work":        {"lint test-gitops test-unit verify", "test/gitops", "test/dashboards"},
 		"config/admission/classes.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +
 			"test-integration test-unit", "test/admission test/dashboards test/shard test/doctor", "internal/gateway"},
 		"config/crd/bases/parley.dev_chats.yaml": {"soak-short test-crash test-dashboards test-e2e test-gitops " +

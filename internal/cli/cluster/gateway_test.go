@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -27,19 +28,60 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 
 	"parley.dev/parley/client"
 	"parley.dev/parley/test/kit/check"
 )
 
-// caller is a dialer whose kubeconfig has a token.
-func caller(o GatewayOptions) *Dialer {
-	return &Dialer{Options: o, Namespace: "ns", Config: &rest.Config{BearerToken: "kubeconfig"}, Core: fake.NewClientset()}
+// caller is a dialer whose kubeconfig has a token of a person.
+func caller(t *testing.T, o GatewayOptions) *Dialer {
+	t.Helper()
+	return callerAs(t, o, "alice", false)
+}
+
+// callerAs is a dialer of the user. Its API server creates tokens of service accounts, unless that is forbidden. A fake
+// clientset would import 58 packages.
+func callerAs(t *testing.T, o GatewayOptions, user string, forbidden bool) *Dialer {
+	t.Helper()
+	api := http.NewServeMux()
+	api.HandleFunc("POST /apis/authentication.k8s.io/v1/selfsubjectreviews", func(w http.ResponseWriter, _ *http.Request) {
+		answer(t, w, http.StatusCreated, &authenticationv1.SelfSubjectReview{
+			Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: user}},
+		})
+	})
+	api.HandleFunc("POST /api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+		func(w http.ResponseWriter, r *http.Request) {
+			if forbidden {
+				err := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, r.PathValue("name"), nil)
+				answer(t, w, http.StatusForbidden, err.Status())
+				return
+			}
+			var request authenticationv1.TokenRequest
+			if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+				t.Errorf("reading the request for a token: %v", err)
+			}
+			request.Status.Token = r.PathValue("namespace") + "/" + r.PathValue("name") + " " +
+				strings.Join(request.Spec.Audiences, ",")
+			answer(t, w, http.StatusCreated, &request)
+		})
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	core, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	check.OK(t, err)
+	return &Dialer{Options: o, Namespace: "ns", Config: &rest.Config{BearerToken: "kubeconfig"}, Core: core}
+}
+
+func answer(t *testing.T, w http.ResponseWriter, code int, with any) {
+	t.Helper()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(with); err != nil {
+		t.Errorf("answering: %v", err)
+	}
 }
 
 // drain reads events until the chat is deleted.
@@ -63,7 +105,7 @@ func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	}))
 	defer gateway.Close()
-	g, err := caller(GatewayOptions{URL: gateway.URL}).Dial(t.Context())
+	g, err := caller(t, GatewayOptions{URL: gateway.URL}).Dial(t.Context())
 	check.OK(t, err)
 	err = drain(t.Context(), g)
 	if _, refused := errors.AsType[*client.Error](err); !refused || !strings.Contains(err.Error(), "(307)") ||
@@ -81,7 +123,7 @@ func TestTokenLeavesThisMachineEncryptedAlone(t *testing.T) {
 		"http://127.0.0.1.test": false, "gateway.test": false, "ftp://127.0.0.1": false, "http://": false,
 		"HTTP://gateway.test": false,
 	} {
-		for _, d := range []*Dialer{caller(GatewayOptions{URL: given}), caller(GatewayOptions{})} {
+		for _, d := range []*Dialer{caller(t, GatewayOptions{URL: given}), caller(t, GatewayOptions{})} {
 			if d.Options.URL == "" {
 				t.Setenv("PARLEY_GATEWAY", given)
 			}
@@ -90,7 +132,7 @@ func TestTokenLeavesThisMachineEncryptedAlone(t *testing.T) {
 			}
 		}
 	}
-	if _, err := caller(GatewayOptions{URL: "http://gateway.test", Insecure: true}).Dial(t.Context()); err != nil {
+	if _, err := caller(t, GatewayOptions{URL: "http://gateway.test", Insecure: true}).Dial(t.Context()); err != nil {
 		t.Errorf("with the risk taken: %v", err)
 	}
 }
@@ -115,23 +157,7 @@ func TestGatewayGetsATokenOfItsAudience(t *testing.T) {
 				w.WriteHeader(http.StatusForbidden)
 			}))
 			defer gateway.Close()
-			d := caller(GatewayOptions{URL: gateway.URL, ServiceAccount: c.named})
-			api := fake.NewClientset()
-			api.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true,
-					&authenticationv1.SelfSubjectReview{
-						Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: c.user}}}, nil
-			})
-			api.PrependReactor("create", "serviceaccounts", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				if c.forbidden {
-					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "bot", nil)
-				}
-				create, _ := a.(clienttesting.CreateActionImpl)
-				request, _ := create.Object.(*authenticationv1.TokenRequest)
-				request.Status.Token = create.Namespace + "/" + create.Name + " " + strings.Join(request.Spec.Audiences, ",")
-				return true, request, nil
-			})
-			d.Core = api
+			d := callerAs(t, GatewayOptions{URL: gateway.URL, ServiceAccount: c.named}, c.user, c.forbidden)
 			g, err := d.Dial(t.Context())
 			if err == nil {
 				_ = drain(t.Context(), g)
@@ -168,7 +194,7 @@ func serveTLS(t *testing.T, name string) (server *httptest.Server, caFile string
 // hear follows until the chat is deleted.
 func hear(t *testing.T, o GatewayOptions) error {
 	t.Helper()
-	g, err := caller(o).Dial(t.Context())
+	g, err := caller(t, o).Dial(t.Context())
 	if err != nil {
 		return err
 	}
@@ -182,11 +208,11 @@ func TestForwardedPortSpeaksTLSWithACA(t *testing.T) {
 	server, ca := serveTLS(t, "parley-gateway.chats.svc")
 	port := server.Listener.Addr().(*net.TCPAddr).AddrPort().Port()
 	o := GatewayOptions{CA: ca, Namespace: "chats"}
-	o.URL = caller(o).forwarded(port)
+	o.URL = caller(t, o).forwarded(port)
 	if err := hear(t, o); err != nil || !strings.HasPrefix(o.URL, "https://127.0.0.1:") {
 		t.Errorf("%s: %v", o.URL, err)
 	}
-	if plain := caller(GatewayOptions{}).forwarded(port); !strings.HasPrefix(plain, "http://127.0.0.1:") {
+	if plain := caller(t, GatewayOptions{}).forwarded(port); !strings.HasPrefix(plain, "http://127.0.0.1:") {
 		t.Errorf("without a CA: %s", plain)
 	}
 }
