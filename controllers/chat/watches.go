@@ -62,8 +62,8 @@ import (
 //   - WaitingForSubChats: every chat below that comes to rest or is deleted; the deadlines of the calls; one second,
 //     if a sub-chat at rest has a message that was not seen.
 //   - WaitingForWorkspace: the Workspace's status; its own time, if the API server refuses the Workspace.
-//   - WaitingForMCPServers: the object that is waited for, whose kind is watched from then on; the Workspace's
-//     status; one minute after the turn began.
+//   - WaitingForMCPServers: each second, for the objects that are waited for; the Workspace's status; one minute after
+//     the turn began.
 //   - RequiresAction: messages and ToolApprovals; its deadline.
 //   - Suspended: its own spec and those of the chats above.
 //   - its retention, at rest: its own time; every chat below that comes to rest, has work again or is deleted; its
