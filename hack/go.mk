@@ -4,10 +4,12 @@
 #   -trimpath      other checkouts use the same cached packages and test results
 #   -dwarf=false   no debug information: less to compile and to link
 #   -pgo=off       a program's profile would compile its dependencies once more
+#   -N -l          no optimization of Kubernetes' own packages: a quarter less to compile. Its API server spends 0.3 % of its
+#                  time in them; what it is made of, as k8s.io/apiserver, is optimized, and so is Parley
 #   grpcnotrace    halves the generator: without it the linker keeps every method of every type
 #
 # cgo is off but for what needs it: runc and the race detector.
-GO_BUILD_FLAGS := -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false -tags=grpcnotrace
+GO_BUILD_FLAGS := -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false '-gcflags=k8s.io/kubernetes/...=-dwarf=false -N -l' -tags=grpcnotrace
 export GOFLAGS := $(strip $(filter-out $(GO_BUILD_FLAGS),$(GOFLAGS)) $(GO_BUILD_FLAGS))
 export CGO_ENABLED := 0
 
