@@ -382,9 +382,10 @@ headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headla
 	cd plugins/headlamp && npm run format -- --check && npm run lint && npm run tsc && CI=1 npm test && npm run build
 	@mkdir -p $(HEADLAMP) && cp plugins/headlamp/dist/main.js plugins/headlamp/package.json $(HEADLAMP)/
 
-# What the end-to-end tests and those of dashboards need besides the image. It takes a minute or two, half of it downloads.
+# What the end-to-end tests and those of the page and of dashboards need besides the image. It takes a minute or two, half of
+# it downloads.
 .PHONY: e2e-tools
-e2e-tools: toolchain mcp-everything model-clients $(ON_AGENT_SANDBOX) grafana-schema
+e2e-tools: toolchain mcp-everything model-clients $(ON_AGENT_SANDBOX) axe grafana-schema
 
 # The cluster's programs for tests that run in CI, as the tests themselves: see GO_TEST.
 test-e2e soak-short: export CLUSTER_ENV := GOGC=400 GOMEMLIMIT=2GiB

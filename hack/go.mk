@@ -19,7 +19,7 @@ GO_BENCH := go test -vet=off -ldflags=-s -timeout=30m
 # Tests, and the compiler, collect garbage when the heap is five times as large as what is in use, not twice: a seventh less
 # time. Benchmarks run as programs do.
 GO_TEST := GOGC=400 $(GO_BENCH)
-# The race detector needs a copy of every package. Without optimization (-N -l) these take a quarter less time to compile, and
+# The race detector needs a copy of every package. Without optimization (-N -l) these take a third less time to compile, and
 # the tests no more, as the detector is what they wait for. Only Go's own packages would slow them.
 RACE := -race '-gcflags=all=-dwarf=false -N -l' -gcflags=std=-dwarf=false
 GO_TEST_RACE := CGO_ENABLED=1 $(GO_TEST) $(RACE)
