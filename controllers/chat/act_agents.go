@@ -6,6 +6,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,8 +18,12 @@ import (
 	"parley.dev/parley/internal/kube/denial"
 )
 
-// changeAgents does what a committed message decides about sub-chats: it starts them, says something to them, or
-// interrupts them. What the API server refuses for good is told in an Event, and the model finds out when it asks.
+// webhookRetries is how long after a message what it decides about sub-chats is retried while a webhook cannot be called:
+// 2 min, by when the pod of a webhook that is upgraded or evicted should have been replaced. The chat waits meanwhile.
+const webhookRetries = 2 * time.Minute
+
+// changeAgents does what a committed message decides about sub-chats: it starts them, sends messages to them, or
+// interrupts them. An Event says what the API server refuses for good, and the model finds out when it asks.
 func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error {
 	namespace := s.facts.Chat.Namespace
 	s.facts.AgentsOf, s.facts.AgentsRejected = of, nil
@@ -37,7 +42,7 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 	for i := range message.Spec.Generation.Agents {
 		change := &message.Spec.Generation.Agents[i]
 		err := a.changeAgent(ctx, &parent, change)
-		if words := denial.Of(err, change.Chat); words != "" {
+		if words := rejection(err, change, s.facts.Now.Sub(message.CreationTimestamp.Time)); words != "" {
 			s.facts.AgentsRejected = append(s.facts.AgentsRejected,
 				fmt.Sprintf("The API server refuses what the model wants of sub-chat %s: %s", change.Chat, words))
 			continue
@@ -49,6 +54,14 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 	return nil
 }
 
+// rejection is why the API server refuses a change for good, so long after it was decided; empty if it does not.
+func rejection(err error, change *v1beta1.AgentChange, age time.Duration) string {
+	if denial.IsWebhookFailure(err) && age < webhookRetries {
+		return ""
+	}
+	return denial.Of(err, change.Chat)
+}
+
 func (a *actuator) changeAgent(ctx context.Context, parent *v1beta1.Chat, change *v1beta1.AgentChange) error {
 	if change.Spawn != nil {
 		return a.create(ctx, "starting", change, agents.Spawned(parent, change))
@@ -58,7 +71,7 @@ func (a *actuator) changeAgent(ctx context.Context, parent *v1beta1.Chat, change
 		return err // It has been deleted.
 	}
 	if change.Message != nil {
-		return a.create(ctx, "saying something to", change, agents.Said(parent, change))
+		return a.create(ctx, "sending a message to", change, agents.Said(parent, change))
 	}
 	token := agents.Token(change.Key)
 	if sub.Annotations[v1beta1.RequestInterrupt.Annotation()] == token {

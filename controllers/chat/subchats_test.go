@@ -4,14 +4,18 @@
 package chat
 
 import (
+	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -25,7 +29,7 @@ func spawning(t *testing.T) (w *world, name string) {
 	chat := w.chat()
 	results := chattest.Answer(chat, chattest.Results("a"), chattest.Changes(v1beta1.AgentChange{
 		Key: "chat-uid.1.a", Chat: name, Spawn: &v1beta1.AgentSpawn{Prompt: "Look."}}))
-	results.Name, results.UID = "earlier", "earlier-uid"
+	results.Name, results.UID, results.CreationTimestamp = "earlier", "earlier-uid", metav1.NewTime(now)
 	if err := w.Direct.Create(t.Context(), results); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +94,34 @@ func TestARefusedSubChatHoldsNothingUp(t *testing.T) {
 	}
 	if _, err := w.reconcile(); err != nil || w.chat().Status.Internal.AgentsOf != "" {
 		t.Errorf("it is not done with: %v", err)
+	}
+}
+
+func TestFailingWebhookDelaysSubChat(t *testing.T) {
+	w, name := spawning(t)
+	failing := true
+	w.Fail = func(call string) error {
+		if call == "create chat" && failing {
+			return apierrors.NewInternalError(errors.New(`failed calling webhook "chats.example.com": connection refused`))
+		}
+		return nil
+	}
+	if _, err := w.reconcile(); err == nil || w.chat().Status.Internal.AgentsOf == "" {
+		t.Errorf("it is not retried: %v", err)
+	}
+	failing = false
+	if _, err := w.reconcile(); err != nil || w.chat().Status.Internal.AgentsOf != "" {
+		t.Errorf("it is not done with: %v", err)
+	}
+	fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat(name)))
+}
+
+func TestSubChatIsRejectedWhileWebhookKeepsFailing(t *testing.T) {
+	change := &v1beta1.AgentChange{Chat: "sub"}
+	err := apierrors.NewInternalError(errors.New(`failed calling webhook "chats.example.com": connection refused`))
+	check.Equal(t, "it is rejected at once", "", rejection(err, change, webhookRetries-1))
+	if rejection(err, change, webhookRetries) == "" {
+		t.Error("it is never rejected")
 	}
 }
 

@@ -39,8 +39,18 @@ var codes = []int32{
 const webhookFailed = "failed calling webhook"
 
 func lasts(status metav1.Status) bool {
-	return slices.Contains(codes, status.Code) ||
-		status.Code == http.StatusInternalServerError && strings.Contains(status.Message, webhookFailed)
+	return slices.Contains(codes, status.Code) || isWebhookFailure(status)
+}
+
+func isWebhookFailure(status metav1.Status) bool {
+	return status.Code == http.StatusInternalServerError && strings.Contains(status.Message, webhookFailed)
+}
+
+// IsWebhookFailure reports whether the API server refused a write because it could not call a webhook. The webhook may
+// be back soon.
+func IsWebhookFailure(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && isWebhookFailure(status.Status())
 }
 
 // Of is what the API server says against the object that was to be created under the name; empty for another error, and
