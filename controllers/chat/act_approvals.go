@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,6 +66,11 @@ func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string
 // settleOpenApprovals says of decisions that they do not apply,
 // or that the chat's status says already that they do.
 func (a *actuator) settleOpenApprovals(ctx context.Context, s *scope, todo *plan.Plan) error {
+	if len(todo.NotPending)+len(todo.Mismatched) > 0 {
+		if err := a.checkCurrent(ctx, s.facts.Chat); err != nil {
+			return err
+		}
+	}
 	if err := a.settleApprovals(ctx, s, todo.NotPending, v1beta1.ReasonNotPending); err != nil {
 		return err
 	}
@@ -72,4 +78,19 @@ func (a *actuator) settleOpenApprovals(ctx context.Context, s *scope, todo *plan
 		return err
 	}
 	return a.settleApprovals(ctx, s, s.applied, v1beta1.ReasonApplied)
+}
+
+// checkCurrent returns a conflict unless the chat is as it was read. A call that does not wait in an old view of the chat
+// may wait by now.
+func (a *actuator) checkCurrent(ctx context.Context, chat *v1beta1.Chat) error {
+	var current v1beta1.Chat
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(chat), &current)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading chat %s: %w", chat.Name, err)
+	}
+	if err != nil || current.ResourceVersion != chat.ResourceVersion {
+		return apierrors.NewConflict(v1beta1.GroupVersion.WithResource("chats").GroupResource(), chat.Name,
+			errors.New("it has changed since it was read"))
+	}
+	return nil
 }

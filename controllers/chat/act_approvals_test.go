@@ -7,12 +7,14 @@ import (
 	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
 	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
@@ -59,5 +61,19 @@ func TestLateCacheLeavesAppliedDecisionsAlone(t *testing.T) {
 			ready := meta.FindStatusCondition(fakeapi.Read(t, w.Server, given).Status.Conditions, v1beta1.ConditionReady)
 			check.Equal(t, "the decision says", c.want, v1beta1.ReasonOf(ready))
 		})
+	}
+}
+
+// The manager that led before wrote that the call waits, and the cache of this one is late.
+func TestDecisionIsNotRejectedFromStaleView(t *testing.T) {
+	for _, todo := range []plan.Plan{{NotPending: []string{"a"}}, {Mismatched: []string{"a"}}} {
+		w := newWorld(t)
+		given := chattest.In("ns", &v1beta1.ToolApproval{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}})
+		check.OK(t, w.Direct.Create(t.Context(), given))
+		s := &scope{facts: plan.Facts{Chat: w.chat(), Now: now}}
+		w.rec()
+		err := w.actuator.settleOpenApprovals(t.Context(), s, &todo)
+		check.Equal(t, "conflict, conditions", []any{true, 0},
+			[]any{apierrors.IsConflict(err), len(fakeapi.Read(t, w.Server, given).Status.Conditions)})
 	}
 }
