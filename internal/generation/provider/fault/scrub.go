@@ -123,13 +123,17 @@ const quoteLength = 18
 // can read conditions and events.
 func quotes(message string, private []string) bool {
 	message = folded(unescaped.Replace(message))
+	runs := map[string]bool{} // A prompt can be large: it is read once.
+	for i := 0; i+quoteLength <= len(message); i++ {
+		runs[message[i:i+quoteLength]] = true
+	}
 	for _, text := range private {
 		text = folded(text)
 		if len(text) > 3 && strings.Contains(message, text) {
 			return true
 		}
-		for i := 0; i+quoteLength <= len(message); i++ {
-			if strings.Contains(text, message[i:i+quoteLength]) {
+		for i := 0; i+quoteLength <= len(text); i++ {
+			if runs[text[i:i+quoteLength]] {
 				return true
 			}
 		}
