@@ -31,11 +31,14 @@ func (t *Target) NoteFailure(e *v1beta1.GenerationError) {
 	if e == nil || e.RetryAfter() == 0 || t.models == nil { // Tests make targets without models.
 		return
 	}
-	m, until := t.models, t.models.options.Now().Add(e.RetryAfter())
+	m, now := t.models, t.models.options.Now()
+	next := retryAfter{now.Add(e.RetryAfter()), t.Config.Generation}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if until.After(m.retryAfter[t.Config.Name].until) {
-		m.retryAfter[t.Config.Name] = retryAfter{until, t.Config.Generation}
+	known := m.retryAfter[t.Config.Name]
+	isLater := next.generation == known.generation && next.until.After(known.until)
+	if isLater || next.generation > known.generation || known.until.Before(now) {
+		m.retryAfter[t.Config.Name] = next
 	}
 }
 

@@ -46,3 +46,22 @@ func TestOneCallWaitsOutAShortRetryAfter(t *testing.T) {
 		}
 	})
 }
+
+func TestOldRetryAfterHidesNoNewerOne(t *testing.T) {
+	models := New(Options{Now: time.Now, Configs: cache.NewStore(cache.MetaNamespaceKeyFunc)})
+	of := func(generation int64) *Target {
+		target := &Target{Config: chattest.Config("c"), models: models}
+		target.Config.Generation = generation
+		return target
+	}
+	for _, c := range []struct {
+		generation int64
+		seconds    int32
+	}{{1, 3600}, {2, 60}, {1, 3600}} { // The last call of the older one ends late.
+		of(c.generation).NoteFailure(&v1beta1.GenerationError{Reason: v1beta1.ErrorRateLimited,
+			RetryAfterSeconds: new(c.seconds)})
+	}
+	if e := of(2).MayCall(t.Context()); e == nil || *e.RetryAfterSeconds > 60 {
+		t.Errorf("the call of the newer one may be made: %+v", e)
+	}
+}
