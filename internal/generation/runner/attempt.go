@@ -32,6 +32,7 @@ var errMovedOn = errors.New("the chat has moved on")
 // attempt is one attempt at one step.
 type attempt struct {
 	runner    *Runner
+	assigned  *v1beta1.Chat // the informer's, which nothing changes
 	chat      *v1beta1.Chat // a copy, which settle changes
 	fence     fence.Fence
 	startedAt time.Time

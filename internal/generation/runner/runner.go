@@ -290,13 +290,14 @@ func (r *Runner) hasBegun(of fence.Fence) bool {
 
 // begin starts an attempt. The caller holds mu.
 func (r *Runner) begin(ctx context.Context, chat *v1beta1.Chat, of fence.Fence) {
-	chat = new(*chat) // settle changes it.
+	assigned := chat
+	chat = new(*chat) // settle changes it, also for the observer and the captions.
 	// lasting outlives the attempt, and ends with the process.
 	lasting, observed := r.observer.Begin(ctx, chat, of)
 	own, cancel := context.WithCancelCause(lasting)
 	working, interrupt := context.WithCancelCause(lasting)
 	a := r.newAttempt(chat, of, observed)
-	a.cancel, a.interrupt = cancel, interrupt
+	a.assigned, a.cancel, a.interrupt = assigned, cancel, interrupt
 	if chat.Status.Phase == v1beta1.ChatInterrupting {
 		interrupt(step.ErrInterrupted)
 	}
@@ -334,7 +335,7 @@ func (r *Runner) withdrawn(ctx context.Context, o any) {
 		return
 	}
 	delete(r.attempts, string(chat.UID))
-	if current.chat.Status.Generation.Action != v1beta1.ActionExecuteTools {
+	if current.assigned.Status.Generation.Action != v1beta1.ActionExecuteTools {
 		current.abandon(errMovedOn)
 		return
 	}
@@ -357,7 +358,7 @@ func (a *attempt) isChatGone(ctx context.Context) bool {
 	asking, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()
 	o := &a.runner.options
-	now, err := o.Client.Chats(o.Namespace).Get(asking, a.chat.Name)
+	now, err := o.Client.Chats(o.Namespace).Get(asking, a.assigned.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return true
@@ -365,5 +366,5 @@ func (a *attempt) isChatGone(ctx context.Context) bool {
 		a.log.DebugContext(ctx, "reading the chat failed", slog.Any("error", err))
 		return false
 	}
-	return now.UID != a.chat.UID || !now.DeletionTimestamp.IsZero()
+	return now.UID != a.assigned.UID || !now.DeletionTimestamp.IsZero()
 }
