@@ -187,6 +187,23 @@ func TestHeldEnterCreatesOneChat(t *testing.T) {
 	}
 }
 
+func TestCancelledNewChatIsNotRetried(t *testing.T) {
+	s, p := idle(t)
+	s.answer("POST "+chats, http.StatusServiceUnavailable, refusal("ServiceUnavailable", "etcd has no leader"))
+	p.Do(`{ const send = window.fetch; window.tries = 0; window.fetch = (...of) => {
+		if (of[1]?.method === 'POST') window.tries += 1;
+		return send(...of); }; }`)
+	p.Key("n")
+	p.Type("dialog textarea", "Why?")
+	p.Key("Enter")
+	p.Sees("dialog .warning", "etcd has no leader It is tried again.")
+	p.Do(`{ [...document.querySelectorAll('dialog button')].find((b) => b.textContent === 'Cancel').click();
+		window.before = window.tries;
+		setTimeout(() => { window.wasDue = true; }, 3000); }`)
+	p.Until("a retry was due", "window.wasDue")
+	p.Until("it is not sent again", "window.before > 0 && window.tries === window.before")
+}
+
 func TestListAndHeadHaveTheActionsOfChat(t *testing.T) {
 	s := newStage(t)
 	s.list(summary("alpha", "Waiting", "Answered", fields{"suspended": true}),

@@ -192,13 +192,16 @@ func TestEditDraftSurvivesReloadAndConcurrentEdit(t *testing.T) {
 	if got := s.wasAsked("PATCH " + path); got["content"] != "Why? And how?" || got["resourceVersion"] != "5" {
 		t.Errorf("asked for was %v", got)
 	}
+	s.answer("GET "+path, http.StatusOK, fields{"metadata": fields{"uid": "uid-m-0", "generation": 2,
+		"resourceVersion": "6"}, "spec": fields{"content": "Where?"}})
 	s.chat("triage", event{"history_reset", fields{}}, event{"message", fields{"historyVersion": 2, "index": 0,
 		"message": fields{
 			"name": "m-0", "uid": "uid-m-0", "role": "User", "content": "Where?", "createdAt": noon}}}, status("Waiting",
 		"Answered", 2, nil))
 	p.Until("the edit is kept beside what the other one wrote",
 		"document.querySelector('.editor textarea')?.value === 'Why? And how?'"+
-			" && document.body.textContent.includes('Where?')")
+			" && document.querySelector('.editor pre')?.textContent === 'Where?'")
+	p.Sees(".editor .warning", "Somebody else has changed it")
 }
 
 // composing are keys of an input method, of which Safari sends the last one after it.

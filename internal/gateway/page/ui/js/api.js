@@ -113,8 +113,9 @@ export function download(chat, { sha256 }) {
  * Creates something with a name of its own, until it is known to exist. Whoever does not know whether it has arrived
  * sends it again: that there is one of this name already then means that it has.
  * @param {string} path @param {{name: string}} body @param {(no: Refusal) => void} [waiting] is told of each try in vain
+ * @param {boolean} [again] it may have been sent before @param {() => boolean} [wanted] whether to try again
  */
-export async function create(path, body, waiting = () => {}, again = false) {
+export async function create(path, body, waiting = () => {}, again = false, wanted = () => true) {
   for (let unknown = again, pause = 500; ; pause = Math.min(pause * 2, 10000)) {
     try {
       return await ask('POST', path, body);
@@ -124,6 +125,7 @@ export async function create(path, body, waiting = () => {}, again = false) {
       unknown = true;
       waiting(no);
       await wait(pause);
+      if (!wanted()) throw no;
     }
   }
 }

@@ -114,7 +114,7 @@ export async function newChat(namespace, created, given = {}) {
     const chosen = name.value || madeUp;
     try {
       await create(`${inNamespace(namespace)}/chats`, { name: chosen, spec: specOf() },
-        (no) => { wrong.textContent = `${no.message} It is tried again.`; });
+        (no) => { wrong.textContent = `${no.message} It is tried again.`; }, false, () => shown.open);
       keep(key, '');
       keep(`${key}/system`, '');
       shown.close();

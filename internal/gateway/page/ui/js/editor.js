@@ -8,6 +8,7 @@ import { ask, ofMessage } from './api.js';
 import { button, byId, composes, el, onEnter } from './dom.js';
 import { draft, keep, kept } from './drafts.js';
 import { wordsOf } from './message.js';
+import { safe } from './text.js';
 
 /** How often a message that waits is held, which lasts 5 minutes. */
 const HOLD_AGAIN = 120_000;
@@ -48,11 +49,17 @@ export async function edit(at, of, failed) {
   if (at.querySelector(':scope > .editor')) return;
   const field = el('textarea', { rows: 4, dir: 'auto', 'aria-label': 'The message' });
   field.value = wordsOf(found.spec);
+  // What was typed before a reload may be of older words, which are kept with it.
+  const words = JSON.stringify(field.value);
+  const typed = draft(key);
+  const outdated = typed !== '' && typed !== field.value && ![words, ''].includes(draft(`${key}/of`));
+  if (typed === '') keep(`${key}/of`, words);
   kept(field, key);
   const rest = [...at.children];
   const close = () => {
     clearInterval(holding);
     keep(key, '');
+    keep(`${key}/of`, '');
     form.remove();
     for (const child of rest) child.hidden = false;
     at.focus();
@@ -82,7 +89,10 @@ export async function edit(at, of, failed) {
     close();
     release();
   };
-  const form = el('div', { class: 'editor' }, field, el('p', { class: 'dim' }, of.hint),
+  const form = el('div', { class: 'editor' }, field,
+    ...(outdated ? [el('p', { class: 'warning', role: 'alert' }, 'Somebody else has changed it since you began. It is now:'),
+      el('pre', {}, safe(wordsOf(found.spec)))] : []),
+    el('p', { class: 'dim' }, of.hint),
     el('div', { class: 'row' }, submit, button('Cancel', cancel)));
   const renew = () => {
     if (!form.isConnected) clearInterval(holding);
