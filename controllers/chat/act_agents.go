@@ -18,8 +18,9 @@ import (
 	"parley.dev/parley/internal/kube/denial"
 )
 
-// webhookRetries is how long after a message what it decides about sub-chats is retried while a webhook cannot be called:
-// 2 min, by when the pod of a webhook that is upgraded or evicted should have been replaced. The chat waits meanwhile.
+// webhookRetries is how long after a message its decisions about sub-chats are retried while a webhook cannot be
+// called: 2 min, by when the pod of a webhook that is upgraded or evicted should have been replaced. The chat waits
+// meanwhile.
 const webhookRetries = 2 * time.Minute
 
 // changeAgents does what a committed message decides about sub-chats: it starts them, sends messages to them, or

@@ -80,8 +80,8 @@ func (a *actuator) settleOpenApprovals(ctx context.Context, s *scope, todo *plan
 	return a.settleApprovals(ctx, s, s.applied, v1beta1.ReasonApplied)
 }
 
-// checkCurrent returns a conflict unless the chat is as it was read. A call that does not wait in an old view of the chat
-// may wait by now.
+// checkCurrent returns a conflict unless the chat is as it was read. A call that does not wait in an old view of the
+// chat may wait by now.
 func (a *actuator) checkCurrent(ctx context.Context, chat *v1beta1.Chat) error {
 	var current v1beta1.Chat
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(chat), &current)
