@@ -216,6 +216,7 @@ func TestClassesOfTheChatShapeTheCall(t *testing.T) {
 	c := p.newChat("classed", func(s *v1beta1.ChatSpec) { s.SystemPrompt = "Be brief." })
 	c.has("coder", func(s *v1beta1.ChatClassSpec) {
 		s.Preamble = "Be safe."
+		s.Defaults.Debug = &v1beta1.DebugSettings{Enabled: true}
 		s.Restrictions = &v1beta1.ChatRestrictions{Tools: &v1beta1.ToolPolicy{
 			Allow: []v1beta1.ToolPattern{"current_*"}, Approval: []v1beta1.ToolPattern{"current_time"},
 		}}
@@ -235,6 +236,10 @@ func TestClassesOfTheChatShapeTheCall(t *testing.T) {
 	bodies := string(p.models.Requests()[0].Body) + string(p.models.Requests()[1].Body)
 	check.Contains(t, bodies, `"Be lawful.\n\nBe safe.\n\nBe brief.`, `"Be lawful.\n\nWrite the title`, `"name":"current_time"`)
 	check.Lacks(t, bodies, `"name":"wait_agent"`, "Of another class")
+	p.eventually("the call is recorded", func() bool {
+		return p.read(chattest.In(p.ns, &v1beta1.ChatDebugStep{
+			ObjectMeta: metav1.ObjectMeta{Name: "classed-1-generateassistant"}}))
+	})
 }
 
 func TestNothingIsDoneWithoutTheChatsClass(t *testing.T) {
