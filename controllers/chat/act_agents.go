@@ -55,7 +55,8 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 	return nil
 }
 
-// rejection is why the API server refuses a change for good, so long after it was decided; empty if it does not.
+// rejection is why the API server refuses a change for good, given the age of the model's decision; empty if it does
+// not, or may not do so for long.
 func rejection(err error, change *v1beta1.AgentChange, age time.Duration) string {
 	if denial.IsWebhookFailure(err) && age < webhookRetries {
 		return ""

@@ -36,6 +36,7 @@ func (t *Target) NoteFailure(e *v1beta1.GenerationError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.retryAfter[t.Config.Name]
+	// A ChatModelConfig that is created again has generation 1: it waits for what is known to pass.
 	isLater := next.generation == known.generation && next.until.After(known.until)
 	if isLater || next.generation > known.generation || known.until.Before(now) {
 		m.retryAfter[t.Config.Name] = next
