@@ -16,7 +16,7 @@ packages=(
 )
 
 if [ "${1:-}" = tests ]; then
-  packages+=(chromium fonts-dejavu-core) # the tests of the page look at it
+  packages+=(chromium-headless-shell fonts-dejavu-core) # the tests of the page look at it
   packages+=(tmux) # the tests of the conversation in a terminal look at it
   # npm installs other people's MCP servers and clients, and the Node.js that runs them. It need not be Debian's.
   command -v npm >/dev/null || packages+=(nodejs npm)

@@ -26,13 +26,19 @@ type chromium struct{ ctx context.Context }
 
 func startChromium(t testing.TB, o options) *chromium {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
+	// The shell takes a quarter less time: it has no windows.
+	path, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
-		t.Fatal("there is no chromium: run hack/setup.sh")
+		path, err = exec.LookPath("chromium")
+	}
+	if err != nil {
+		t.Fatal("there is no chromium-headless-shell or chromium: run hack/setup.sh")
 	}
 	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.WindowSize(defaultWidth, defaultHeight), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("lang", "en-GB"),
+		// As on a desktop, a frame of another origin cannot hold up the page: the shell would run both in one process.
+		chromedp.Flag("site-per-process", true),
 		// Without these, it computes the work of a graphics card: an eighth more time.
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true))
 	if os.Geteuid() == 0 {
