@@ -89,7 +89,7 @@ func (r *Redaction) each(ctx context.Context, resource, fields string,
 func (r *Redaction) message(ctx context.Context, o *unstructured.Unstructured) error {
 	switch disposable, err := redact.IsDisposable(o); {
 	case err != nil:
-		return err //nolint:wrapcheck // It names the message.
+		return err // It names the message.
 	case disposable:
 		return r.remove(ctx, messages, o)
 	}
@@ -112,7 +112,7 @@ func (r *Redaction) chat(ctx context.Context, o *unstructured.Unstructured) erro
 func (r *Redaction) rewrite(ctx context.Context, resource, subresource string, o *unstructured.Unstructured,
 	mark func(before, after *unstructured.Unstructured) (string, error)) error {
 	name, reported := o.GetName(), false
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { //nolint:wrapcheck // Its own errors.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // Its own errors.
 		after := o.DeepCopy()
 		changed := r.Text.Object(after, subresource)
 		if len(changed) == 0 {

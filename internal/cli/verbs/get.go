@@ -37,7 +37,7 @@ func newGet(o *options) *cobra.Command {
 			if all, ok := err.(utilerrors.Aggregate); ok { //nolint:errorlint // It is as kubectl returns it.
 				return errors.Join(utilerrors.Flatten(all).Errors()...) // This one shows the status, which selects the exit code.
 			}
-			return err //nolint:wrapcheck // kubectl's own errors say what was being done.
+			return err // kubectl's own errors say what was being done.
 		},
 	}
 	of.PrintFlags.AddFlags(cmd)

@@ -25,14 +25,14 @@ func ofNamespaces(lw cache.ListerWatcher, has func(namespace string) bool) cache
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := from.ListWithContext(ctx, o)
 			if err != nil {
-				return nil, err //nolint:wrapcheck // The reflector looks at its kind.
+				return nil, err // The reflector looks at its kind.
 			}
 			return list, keepIn(list, keeps)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			all, err := from.WatchWithContext(ctx, o)
 			if err != nil {
-				return nil, err //nolint:wrapcheck // The reflector looks at its kind.
+				return nil, err // The reflector looks at its kind.
 			}
 			return drained{watch.Filter(all, func(e watch.Event) (watch.Event, bool) {
 				object, err := meta.Accessor(e.Object) // An error is none, and a bookmark has no namespace.
@@ -63,7 +63,7 @@ func keepIn(list runtime.Object, keeps func(namespace string) bool) error {
 		if err == nil && keeps(object.GetNamespace()) {
 			kept = append(kept, o)
 		}
-		return err //nolint:wrapcheck // It is wrapped below.
+		return err // It is wrapped below.
 	})
 	if err == nil {
 		err = meta.SetList(list, kept)
