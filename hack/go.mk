@@ -6,8 +6,8 @@
 #   -pgo=off       a program's profile would compile its dependencies once more
 #   -N -l          no optimization of Kubernetes' own packages: a quarter less to compile. Its API server spends 0.3 % of its
 #                  time in them; what it is made of, as k8s.io/apiserver, is optimized, and so is Parley
-#   -l             no inlining in large packages that are mostly types and one call of another package for each method: a
-#                  quarter to a third less to compile
+#   -l             no inlining in large packages of types whose methods only call other packages: a quarter to a third less
+#                  to compile
 #   grpcnotrace    halves the generator: without it the linker keeps every method of every type
 #
 # cgo is off but for what needs it: runc and the race detector.

@@ -112,7 +112,7 @@ func (r *Redaction) chat(ctx context.Context, o *unstructured.Unstructured) erro
 func (r *Redaction) rewrite(ctx context.Context, resource, subresource string, o *unstructured.Unstructured,
 	mark func(before, after *unstructured.Unstructured) (string, error)) error {
 	name, reported := o.GetName(), false
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // Its own errors.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		after := o.DeepCopy()
 		changed := r.Text.Object(after, subresource)
 		if len(changed) == 0 {

@@ -62,7 +62,7 @@ func (f *shareOptions) run(ctx context.Context, s *session, name string) error {
 		return err
 	})
 	if err != nil {
-		return err // It is change's.
+		return err
 	}
 	if f.list && s.Format == "" {
 		if len(chat.Spec.Sharing) == 0 {

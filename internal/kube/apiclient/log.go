@@ -34,7 +34,7 @@ func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 		}
 		return true
 	})
-	return h.Handler.Handle(ctx, record) // It is the handler's own.
+	return h.Handler.Handle(ctx, record)
 }
 
 // WithAttrs implements slog.Handler.

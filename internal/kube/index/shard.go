@@ -63,7 +63,7 @@ func keepIn(list runtime.Object, keeps func(namespace string) bool) error {
 		if err == nil && keeps(object.GetNamespace()) {
 			kept = append(kept, o)
 		}
-		return err // It is wrapped below.
+		return err
 	})
 	if err == nil {
 		err = meta.SetList(list, kept)

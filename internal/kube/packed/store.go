@@ -24,19 +24,19 @@ func (s store) List() []any { return s.unpack(s.Indexer.List()) }
 // Get implements cache.Store.
 func (s store) Get(o any) (any, bool, error) {
 	found, ok, err := s.Indexer.Get(o)
-	return s.of.unpack(found), ok, err // The store's own error.
+	return s.of.unpack(found), ok, err
 }
 
 // GetByKey implements cache.Store.
 func (s store) GetByKey(key string) (any, bool, error) {
 	found, ok, err := s.Indexer.GetByKey(key)
-	return s.of.unpack(found), ok, err // The store's own error.
+	return s.of.unpack(found), ok, err
 }
 
 // Index implements cache.Indexer.
 func (s store) Index(name string, o any) ([]any, error) {
 	found, err := s.Indexer.Index(name, o)
-	return s.unpack(found), err // The store's own error.
+	return s.unpack(found), err
 }
 
 // ByIndex implements cache.Indexer.
@@ -50,7 +50,7 @@ func (s store) ByIndex(name, value string) ([]any, error) {
 		return s.unpack(found), err
 	}
 	found, err := s.Indexer.ByIndex(name, value)
-	return s.unpack(found), err // The store's own error.
+	return s.unpack(found), err
 }
 
 // siblings are the items that have the value of the index of that number: they are among those that the index together
@@ -64,7 +64,7 @@ func (s store) siblings(number int, together, value string) (all []any, err erro
 	return slices.DeleteFunc(all, func(o any) bool {
 		one, ok := o.(item)
 		return !ok || !slices.Contains(one.values(number), value)
-	}), err // The store's own error.
+	}), err
 }
 
 // unpack makes objects of items, in their place.

@@ -38,7 +38,7 @@ func (i ignoringGone) Reconcile(ctx context.Context, request reconcile.Request) 
 		log.FromContext(ctx).Info("An object was deleted during the pass; looking again", "reason", err.Error())
 		return reconcile.Result{RequeueAfter: Vanished}, nil
 	}
-	return result, err // It is the reconciler's own.
+	return result, err
 }
 
 // isObjectGone reports whether one object was not found. That there is no such kind remains a failure.

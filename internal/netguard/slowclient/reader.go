@@ -42,5 +42,5 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		_ = r.control.SetReadDeadline(time.Time{}) // All has arrived.
 	}
-	return n, err // It is the reader's own.
+	return n, err
 }
