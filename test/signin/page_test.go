@@ -102,6 +102,8 @@ func TestTokenOfAnotherPersonGetsNoDrafts(t *testing.T) {
 
 	p.Do(`window.old = true; window.whoami = 0; const real = window.fetch; window.fetch = (at, options) =>
 		at === 'whoami' && window.whoami++ === 0 ? Promise.reject(new TypeError('offline')) : real(at, options)`)
+	p.Do(`new MutationObserver(() => { window.both ||= document.querySelectorAll('#sign-in').length > 1 })
+		.observe(document.body, { childList: true })`)
 	cluster.Account(t, s.namespace, "someone")
 	enter := func() {
 		p.Do("document.querySelector('#sign-in details').open = true")
@@ -110,6 +112,7 @@ func TestTokenOfAnotherPersonGetsNoDrafts(t *testing.T) {
 	}
 	enter()
 	p.Sees("#sign-in", "It is not known whose token this is: the server cannot be reached.")
+	p.Until("the first dialog left before the second came", "!window.both")
 	enter()
 	p.Until("the page has reloaded", "!window.old && document.getElementById('sign-in')")
 	p.Until("no draft is left", "!Object.keys(sessionStorage).some((key) => key.startsWith('parley.draft.'))")

@@ -166,7 +166,7 @@ async function options(at, namespace, field, words) {
  * @param {{open: () => void, resume: () => Promise<boolean>}} [provider] where people sign in instead
  */
 export function signIn(why, given, provider) {
-  if (byId('sign-in')?.closest('dialog').open) return; // A closed one leaves a moment later.
+  if (byId('sign-in')) return;
   const token = el('input', { type: 'password', autocomplete: 'off', required: true, spellcheck: 'false' });
   const stay = el('input', { type: 'checkbox' });
   const submit = el('div', { class: 'row' }, el('button', { class: provider ? '' : 'primary' }, provider ? 'Use the token' : 'Sign in'));
@@ -182,7 +182,11 @@ export function signIn(why, given, provider) {
   // A browser closes what refuses to be closed at the second Escape.
   shown.addEventListener('close', () => { ended.abort(); if (!answered) signIn(why, given, provider); });
   let answered = false;
-  const done = () => { answered = true; shown.close(); };
+  const done = () => {
+    answered = true;
+    shown.close();
+    shown.remove(); // Its close event comes with the next frame: an answer that is refused at once asks again before that.
+  };
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     done();
