@@ -18,6 +18,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -37,6 +40,7 @@ func run(command []string) (code int, err error) {
 	if len(command) == 0 {
 		return 2, errors.New("name the command to run, such as sharedcluster go test ./internal/gateway")
 	}
+	ctrl.SetLogger(logr.Discard()) // controller-runtime prints a stack trace if there is no logger.
 	listener, err := listen()
 	if err != nil {
 		return 1, err
