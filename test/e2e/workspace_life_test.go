@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1beta1"
+	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
@@ -137,8 +138,8 @@ func TestRetainedStorageOutlivesChat(t *testing.T) {
 	}
 }
 
-// lives appends to the log when it begins and when it ends, which it does after a while.
-const lives = "echo begun >>log; echo one; sleep 60; echo ended >>log; echo two"
+// lives writes "one" and then appends to the log. After a while it does so again.
+const lives = "echo one; echo begun >>log; sleep 60; echo two; echo ended >>log"
 
 // removed deletes a workspace's pod in this time.
 func removed(grace ...client.DeleteOption) func(*testing.T, *corev1.Pod) {
@@ -149,11 +150,6 @@ func removed(grace ...client.DeleteOption) func(*testing.T, *corev1.Pod) {
 }
 
 func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
-	killed := func(t *testing.T, pod *corev1.Pod) {
-		t.Helper()
-		localnode.Needed(t)
-		kill(t, pod.Namespace, pod.Name, "tools")
-	}
 	for name, tc := range map[string]struct {
 		command string
 		lose    func(*testing.T, *corev1.Pod)
@@ -164,8 +160,11 @@ func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
 			"one\n"},
 		"its pod is removed, and it does not heed that": {"trap '' TERM; " + lives, removed(),
 			"the command was ended by SIGKILL", "one\n"},
-		"its container is killed": {lives, killed, "the workspace was restarted while the command ran, which ended it",
-			"one\n"},
+		"its container is killed": {lives, func(t *testing.T, pod *corev1.Pod) {
+			t.Helper()
+			localnode.Needed(t)
+			kill(t, pod.Namespace, pod.Name, "tools")
+		}, "the workspace was restarted while the command ran, which ended it", "one\n"},
 		"its pod is lost": {lives, func(t *testing.T, pod *corev1.Pod) {
 			t.Helper()
 			localnode.Needed(t)
@@ -176,7 +175,9 @@ func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, works(run(tc.command), run("cat log"), callOf("process_list", map[string]any{})))
 			w.newStoredChat("c", asItIs)
-			tc.lose(t, w.has("log", "begun\n"))
+			w.has("log", "begun\n")
+			// p1 is the main process of the template. SIGKILL loses what the agent has not stored yet.
+			tc.lose(t, w.has(".."+protocol.StateDir+"/processes/p2/output.0", "one\n"))
 			w.eventually("the model reads what became of it", func() bool { return len(w.results("c")) > 0 })
 			w.ready("c", 8)
 			results := w.results("c")
