@@ -185,7 +185,7 @@ export function signIn(why, given, provider) {
   const done = () => {
     answered = true;
     shown.close();
-    shown.remove(); // Its close event comes with the next frame: an answer that is refused at once asks again before that.
+    shown.remove(); // Its close event comes a frame later. A token that is refused at once opens the next dialog before that.
   };
   form.addEventListener('submit', (event) => {
     event.preventDefault();
